@@ -162,18 +162,17 @@ def at_hand(tmp_path, monkeypatch):
 
 
 def test_the_line_that_sets_the_value_in_the_file_of_the_controller(at_hand):
-    place = source_line(Flow("mine:cubic"), ["beta"], of_controller=True)
+    place = source_line(Flow("mine:cubic"), ["beta"])
     assert place == "mine-1.0/src/congestion/cubic.rs:4"
     # Its own file comes before that of another controller of its family, whatever that sets.
-    assert source_line(Flow("mine:bbr"), ["beta"], of_controller=True).endswith("/bbr.rs:1")
-    assert source_line(Flow("mine:bbr2"), ["beta"], of_controller=True).endswith("/bbr3.rs:1")
-    assert source_line(Flow("mine:reno"), ["beta"], of_controller=True) == ""
-    assert source_line(Flow("mine:reno"), ["ackdelay"], of_controller=False).endswith("ack.py:2")
+    assert source_line(Flow("mine:bbr"), ["beta"]).endswith("/bbr.rs:1")
+    assert source_line(Flow("mine:bbr2"), ["beta"]).endswith("/bbr3.rs:1")
+    assert source_line(Flow("mine:reno"), ["beta"]) == ""
 
 
 def test_no_source_at_hand_is_no_line():
-    assert source_line(Flow("tcp:cubic"), ["beta"], of_controller=True) == ""
-    assert source_line(Flow("nobody:cubic"), ["beta"], of_controller=True) == ""
+    assert source_line(Flow("tcp:cubic"), ["beta"]) == ""
+    assert source_line(Flow("nobody:cubic"), ["beta"]) == ""
 
 
 def line_of(name: str, flow: str) -> tuple[str, int]:

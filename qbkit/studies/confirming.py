@@ -35,8 +35,7 @@ class Check(NamedTuple):
     experiment: str
     """What to do, and what it then shows. `confirmation` fills in the commands."""
     identifiers: tuple[str, ...]
-    """As `source_line` takes them."""
-    of_controller: bool = True
+    """As `source_line` takes them; none for what no file of a controller sets."""
     option: str = ""
     """The option that sets it, where several stacks have one of that name."""
 
@@ -50,11 +49,9 @@ def checks() -> dict[str, Check]:
     return {name: _check(**row) for name, row in yaml.safe_load(text).items()}
 
 
-def _check(
-    names: Sequence[str], of_controller: bool = True, option: str = "", **said: str
-) -> Check:
+def _check(names: Sequence[str] = (), option: str = "", **said: str) -> Check:
     ((kind, what),) = said.items()
-    return Check(KINDS[kind].replace("…", what), tuple(names), of_controller, option)
+    return Check(KINDS[kind].replace("…", what), tuple(names), option)
 
 
 def confirmation(cause: Difference, test: Experiment, reference: Experiment) -> str:
@@ -89,8 +86,7 @@ def likely_place(cause: Difference, test: Flow, reference: Flow) -> str:
     one, other = ((flow.stack, flow.controller, flow.source) for flow in (test, reference))
     if one == other:
         return ""
-    check = _check_of(cause)
-    return source_line(test, check.identifiers, of_controller=check.of_controller)
+    return source_line(test, _check_of(cause).identifiers)
 
 
 def _check_of(cause: Difference) -> Check:

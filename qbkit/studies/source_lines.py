@@ -17,7 +17,7 @@ from qbkit.spec import Flow
 
 SUFFIXES = (".rs", ".go", ".c", ".cc", ".cpp", ".py", ".java", ".h")
 OTHER_FILES = re.compile(r"tests?\b|_test|bench|example|fuzz|generated|qlog", re.IGNORECASE)
-COMMENT = re.compile(r'\s*(//|/\*|\*|#(?!\s*define)|"""|use |import |from |pub use )')
+COMMENT = re.compile(r'\s*(//|/\*|\*|#(?!\s*define)|"|use |import |from |pub use )')
 """How a line begins that sets nothing."""
 SETS = re.compile(r"\b(const|static|define|fn|func|def)\b|^\w[\w *]*\([^;]*$|[^=!<>]=[^=]|:\s*\d")
 """What a line has that gives something a value, or defines what computes it."""
@@ -26,15 +26,15 @@ TESTS = re.compile(r"\s*(#\[cfg\(test\)\]|mod tests\b)")
 """Where the tests in a file of Rust begin."""
 
 
-def source_line(flow: Flow, identifiers: Sequence[str], *, of_controller: bool) -> str:
+def source_line(flow: Flow, identifiers: Sequence[str]) -> str:
     """``FOLDER/FILE:LINE`` of the best line; "" where no source is at hand, or no line fits.
 
     ``identifiers`` are regular expressions of names without underscores, the most telling first.
-    ``of_controller``: whether only files count that are named after the controller.
+    Only files count that are named after the controller: in all of a stack's, words mislead.
     """
     best: tuple[tuple[int, ...], str] | None = None
     words = [re.compile(word, re.IGNORECASE) for word in identifiers]
-    for apart, name, text in _files(flow, of_controller=of_controller):
+    for apart, name, text in _files(flow):
         for number, line in enumerate(text.splitlines(), 1):
             if TESTS.match(line):
                 break
@@ -56,7 +56,7 @@ def _rank(line: str, words: Sequence[re.Pattern[str]]) -> tuple[int, int, int] |
     return first, not sets, not (sets and NUMBER.search(line))
 
 
-def _files(flow: Flow, *, of_controller: bool) -> Iterator[tuple[int, str, str]]:
+def _files(flow: Flow) -> Iterator[tuple[int, str, str]]:
     """How far a file's name is from the controller's, its name, and its text."""
     if flow.source:
         yield 0, flow.controller, flow.source
@@ -70,7 +70,7 @@ def _files(flow: Flow, *, of_controller: bool) -> Iterator[tuple[int, str, str]]
             name = path.relative_to(root.parent).as_posix()
             if path.suffix not in SUFFIXES or OTHER_FILES.search(f"/{path.relative_to(root)}"):
                 continue
-            apart = _apart(path.relative_to(root), flow.controller) if of_controller else 0
+            apart = _apart(path.relative_to(root), flow.controller)
             if apart is not None:
                 yield apart, name, path.read_text(errors="replace")
 
