@@ -255,17 +255,17 @@ def test_any_other_value_gives_a_page_or_one_sentence(
 
 
 def devtools(number: str, url: str, at_s: float, status: int, *more: str) -> list[tuple[str, dict]]:
-    """The events of a request and its response; of a redirect, the one that follows tells it."""
+    """The events of a request and its response; a redirect is in the next request."""
     request = {"method": "GET", "url": url, "headers": {}, "initialPriority": "High"}
     answer = {"status": status, "headers": {}, "mimeType": "text/html", "connectionId": 7}
     known = {"requestId": number, "timestamp": at_s}
     sent = known | {"wallTime": 1e9 + at_s, "request": request, "initiator": {"type": "other"}}
-    told = [(f"Network.{name}", known | {"encodedDataLength": 66}) for name in more]
+    ends = [(f"Network.{name}", known | {"encodedDataLength": 66}) for name in more]
     response = answer | {"encodedDataLength": 66}
     return [
         ("Network.requestWillBeSent", sent),
         ("Network.responseReceived", {"requestId": number, "response": response}),
-        *told,
+        *ends,
     ]
 
 

@@ -73,7 +73,8 @@ def run_sweep(
         raise SpecError("the folder for the results has no name; give one, or a URL")
     known, earlier = _kept(published)
     with _alone(url):
-        there = known.keys() | Results(url).names()
+        stored = Results(url)
+        there = known.keys() | stored.names()
         ids = _names(sweep, engine, there, earlier)
         experiments = {name: p.experiment for name, p in zip(ids, sweep.points(), strict=True)}
         missing = {name: e for name, e in experiments.items() if name not in there}
@@ -82,8 +83,8 @@ def run_sweep(
             require_room(room, Path(url), engine, scheduler)
         title = announcement(list(missing.values()), len(experiments), engine, scheduler)
         how = {"engine": engine, "scheduler": scheduler, "progress": progress, "title": title}
-        place = Results(url).url  # workers may have another working folder
-        calls = {n: (_run_into, e.to_json(), n, place, engine) for n, e in missing.items()}
+        # Workers may have another working folder.
+        calls = {n: (_run_into, e.to_json(), n, stored.url, engine) for n, e in missing.items()}
         failed = {**called(calls, lambda name: words(missing[name]), unit="run", **how)}
         found = {**known, **Results(url).figures(ids)}
         lost = [name for name in experiments if name not in found and name not in failed]

@@ -147,7 +147,7 @@ class Experiment(Spec):
             return self.start_window_s
         if len(self.flows) == 1:
             return 0.0
-        return min(START_WINDOW_RTTS * self.bottleneck.rtt_ms / 1e3, self.shortest_s / 10)
+        return usual_start_window_s(self.bottleneck.rtt_ms, self.shortest_s)
 
     @property
     def flow_starts_s(self) -> tuple[float, ...]:
@@ -267,6 +267,11 @@ class Experiment(Spec):
 
     def _repr_html_(self) -> str:
         return above.html(self)
+
+
+def usual_start_window_s(rtt_ms: float, shortest_s: float) -> float:
+    """Within what time (s) several flows start; ``shortest_s`` is the duration of the shortest."""
+    return min(START_WINDOW_RTTS * rtt_ms / 1e3, shortest_s / 10)
 
 
 def _later_defaults(given: Spec) -> list[str]:

@@ -19,6 +19,7 @@ from qbkit.errors import MISNAMED, StoreError
 from qbkit.files import writing
 from qbkit.json_words import object_of
 from qbkit.metrics import cell_envelopes, conformance_map, hull_table
+from qbkit.metrics.envelopes.points import WINDOW_RTTS
 from qbkit.metrics.maps.interactions import FIRST, SECOND
 from qbkit.metrics.maps.kept import PREFIX, with_map
 from qbkit.spec.spec_file import YAML
@@ -39,8 +40,6 @@ EMPTY = np.iinfo(np.int32).min
 PACKET_TABLES = {"packet", "ack", "sample", "object"}
 """Dimensions whose variables are not published."""
 ENVELOPE_SERIES = ("throughput_mbps", "queue_delay_ms")
-WINDOW_RTTS = 10
-"""Base RTTs in a window of an envelope (`qbkit.metrics.operating_points`)."""
 RUN_FACTS = (
     *("hash", "engine", "kernel_version", "kernel_build", "measurement_version"),
     *("stack_versions", "tool_versions", "qbkit_version", "seed", "created", "cpu_s"),

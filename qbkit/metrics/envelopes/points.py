@@ -11,8 +11,11 @@ import xarray as xr
 
 from qbkit.errors import MetricError, SpecError
 from qbkit.metrics.flows import lookup
+from qbkit.spec.experiment import usual_start_window_s
 from qbkit.traces.arrays import BoolArray, FloatArray
 
+WINDOW_RTTS = 10.0
+"""Base RTTs in a window (IMC'22 §2.1)."""
 MIN_POINTS = 3
 """A hull needs a triangle."""
 MIN_SKIP_START_S, SKIP_START_FRACTION = 5.0, 0.1
@@ -64,7 +67,7 @@ def operating_points(
     ds: xr.Dataset,
     flow: str | int = 0,
     *,
-    interval_rtts: float = 10.0,
+    interval_rtts: float = WINDOW_RTTS,
     skip_start_s: float | None = None,
     skip_end_s: float | None = None,
 ) -> OperatingPoints:
@@ -122,19 +125,14 @@ def operating_points(
 
 def require_long_enough(duration_s: float, rtt_ms: float) -> None:
     """Raise SpecError for flows too short for a hull, wherever in 10 RTTs they start."""
-    interval_s = 10 * rtt_ms / 1e3
+    interval_s = WINDOW_RTTS * rtt_ms / 1e3
     needed_s = _needed_s(interval_s, None, interval_s)
-    if shortest_flow_s(duration_s, interval_s) < needed_s:
+    if duration_s - usual_start_window_s(rtt_ms, duration_s) < needed_s:
         raise SpecError(
             f"duration_s = {duration_s:g}: a hull needs {MIN_POINTS} windows of 10 RTTs after the "
             f"start of a flow and before its end; give at least {needed_s + interval_s:g} s for "
             f"RTTs of {rtt_ms:g} ms"
         )
-
-
-def shortest_flow_s(duration_s: float, interval_s: float) -> float:
-    """How long a flow of a run lasts at least, as it starts within the first 10 RTTs."""
-    return duration_s - min(interval_s, duration_s / 10)
 
 
 def _needed_s(interval_s: float, skip_start_s: float | None, skip_end_s: float) -> float:

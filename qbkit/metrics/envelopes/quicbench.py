@@ -30,8 +30,9 @@ import numpy as np
 import xarray as xr
 
 from qbkit.errors import MetricError, SpecError
-from qbkit.metrics.envelopes.points import MIN_POINTS, OperatingPoints, shortest_flow_s
+from qbkit.metrics.envelopes.points import MIN_POINTS, OperatingPoints
 from qbkit.metrics.flows import lookup
+from qbkit.spec.experiment import usual_start_window_s
 from qbkit.traces.arrays import FloatArray, IntArray
 
 TRUNCATE_TRACES_BY = 0.95
@@ -44,7 +45,7 @@ def require_long_trace(duration_s: float, rtt_ms: float) -> None:
     """Raise SpecError for flows that QUICbench would call ended early, however late they start."""
     interval_s = rtt_ms / 1e3 * STEP_RTT_MULT
     needed_s = _needed_s(interval_s)
-    if shortest_flow_s(duration_s, interval_s) < needed_s:
+    if duration_s - usual_start_window_s(rtt_ms, duration_s) < needed_s:
         raise SpecError(
             f"duration_s = {duration_s:g}: QUICbench takes flows of less than {needed_s:.3g} s for "
             f"ended early; give at least {needed_s + interval_s:.3g} s for RTTs of {rtt_ms:g} ms"

@@ -117,7 +117,7 @@ def delivered_packets(ds: xr.Dataset, index: int) -> tuple[FloatArray, FloatArra
     mine = (ds["packet_flow"].values == index) & arrived_in_time(ds)
     arrived_s = ds["packet_departure_s"].values[mine].astype(np.float64)
     size_bytes = ds["packet_size_bytes"].values[mine].astype(np.float64)
-    return arrived_s, size_bytes, (left_queue_s(ds) - ds["packet_time_s"].values)[mine] * 1e3
+    return arrived_s, size_bytes, (left_queue_s(ds)[mine] - ds["packet_time_s"].values[mine]) * 1e3
 
 
 def path_delays_ms(ds: xr.Dataset, index: int, arrived_s: FloatArray) -> FloatArray:

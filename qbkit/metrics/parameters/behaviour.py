@@ -16,7 +16,7 @@ from qbkit.metrics.parameters.estimates import Estimate, Parameters
 from qbkit.metrics.parameters.inference import infer, samples_of
 from qbkit.metrics.parameters.interruptions import after_interruptions
 from qbkit.metrics.parameters.laws import CAP, SIGNAL
-from qbkit.metrics.parameters.marks import hold_window, kept_after_marks, signal_of
+from qbkit.metrics.parameters.marks import kept_after_marks, signal_of
 from qbkit.metrics.parameters.probe_path import ProbePath, response
 from qbkit.metrics.parameters.reductions import rounds_of_loss, window_reductions_of
 from qbkit.metrics.parameters.rules import RULES
@@ -61,9 +61,10 @@ def _samples_of(c: Connection, run: xr.Dataset) -> dict[str, float | str]:
     it."""
     path = ProbePath.of(run)
     found, kept = dict(samples_of_path(c, path)), kept_after_marks(c, run)
-    if hold_window(c, run):
+    signal = signal_of(c, run)
+    if signal == "marks":
         found.pop(CAP, None)
-    if path is None and (signal := signal_of(c, run)):
+    if signal and path is None:
         found[SIGNAL] = signal
     return {**found, "kept_after_mark": float(np.median(kept))} if len(kept) else found
 

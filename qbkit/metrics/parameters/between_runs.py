@@ -25,12 +25,12 @@ def runs_apart(test: Estimate, reference: Estimate) -> bool:
     No run of one side may say a word of the other. Of a value that differs by chance alone, one in
     35 does so in four runs of each side, and one in three if only two of each show it.
     """
-    ours, theirs = _shown(test), _shown(reference)
+    ours, theirs = shown(test), shown(reference)
     if is_seldom(test) or is_seldom(reference):
         return False
     if test.word or reference.word:
         # A published table may have no runs.
-        said = [{*shown} or {side.word} for side, shown in ((test, ours), (reference, theirs))]
+        said = [{*seen} or {side.word} for side, seen in ((test, ours), (reference, theirs))]
         return bool(test.word and reference.word) and not said[0] & said[1]
     numbers = [_numbers(test, ours), _numbers(reference, theirs)]
     if not all(numbers):
@@ -62,17 +62,18 @@ def apart(test: Estimate, reference: Estimate) -> float:
     return abs(test.value - reference.value) / largest if largest else 0.0
 
 
-def _numbers(e: Estimate, shown: Sequence[float | str]) -> list[float]:
+def _numbers(e: Estimate, seen: Sequence[float | str]) -> list[float]:
     """What the runs show; of a published table, which has no runs, the ends of the interval."""
-    if shown or not e.known:
-        return [float(value) for value in shown]
+    if seen or not e.known:
+        return [float(value) for value in seen]
     return [e.value] if math.isnan(e.low) else [e.low, e.high]
 
 
-def _shown(e: Estimate) -> list[float | str]:
+def shown(e: Estimate) -> list[float | str]:
+    """What the runs show, without those that do not show it."""
     return [value for value in e.runs if value == value]  # NaN is not
 
 
 def is_seldom(e: Estimate) -> bool:
     """Whether a value is known, but too few of the runs show it."""
-    return e.known and len(_shown(e)) < MOST * len(e.runs)
+    return e.known and len(shown(e)) < MOST * len(e.runs)

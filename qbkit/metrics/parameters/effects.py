@@ -20,13 +20,12 @@ from collections.abc import Callable
 
 from qbkit.metrics.parameters.estimates import Parameters
 from qbkit.metrics.parameters.laws import PROBING, ROOTS, law
+from qbkit.metrics.theory import CUBIC_BETA
 
 Effect = Callable[[Parameters, Parameters], float]
 
 MOST_LEFT = 0.99
 """Largest β for the response functions, which have a pole at 1."""
-USUAL_BETA = 0.7
-"""β if the traces show none (RFC 9438 §4.6)."""
 
 
 def _response(beta: float, growth: str) -> float:
@@ -52,7 +51,7 @@ def _reverted(test: Parameters, reference: Parameters) -> float:
     """Effect of reverted reductions: they raise the fraction of the window left on average."""
     growth = law(test, reference)
     beta = test["decrease_factor"].value
-    beta = USUAL_BETA if math.isnan(beta) else beta
+    beta = CUBIC_BETA if math.isnan(beta) else beta
     parts = (p["reverted_reductions_percent"].value / 100 for p in (test, reference))
     ours, theirs = (_response(1 - (1 - beta) * (1 - part), growth) for part in parts)
     return ours - theirs

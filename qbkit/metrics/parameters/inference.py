@@ -20,6 +20,7 @@ from qbkit.metrics.parameters.phases import Phases, phases_of
 from qbkit.metrics.parameters.ranges import range_of
 from qbkit.metrics.parameters.reductions import REDUCES, window_reductions_of
 from qbkit.metrics.parameters.start import burst_packets, pacing_gains, start_of
+from qbkit.metrics.theory import CUBIC_BETA
 from qbkit.traces.arrays import FloatArray
 from qbkit.traces.run.attributes import require_whole
 
@@ -31,8 +32,6 @@ FEWEST_CURVES, ALIKE = 5, 0.2
 """Curves that are none by accident: so many, and half of their C within this part of the median."""
 LEAST_INCREASE = 0.05
 """Packets per round trip above which a line rises: BBR's constant window is a line as well."""
-CUBIC_BETA = 0.7
-"""Fraction of one CUBIC flow's window that a loss leaves (RFC 9438 §4.6)."""
 
 
 def infer(

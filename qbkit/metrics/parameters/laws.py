@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 
-from qbkit.metrics.parameters.between_runs import is_seldom
+from qbkit.metrics.parameters.between_runs import is_seldom, shown
 from qbkit.metrics.parameters.dips import DECREASE, INCREASE
 from qbkit.metrics.parameters.estimates import PARAMETERS, Estimate, Parameters
 from qbkit.metrics.parameters.rules import RULES
+from qbkit.metrics.theory import CUBIC_BETA, RENO_BETA
 
 GROWTH, CAP, SIGNAL = "growth", "window_cap_packets", "congestion_signal"
 ROOTS = {"linear": 2, "cubic": 4}
 """Law of a window that losses reduce → degree of the root in its response function."""
-USUAL_BETAS, NEAR_BETA = {"linear": 0.5, "cubic": 0.7}, 0.1
-"""Law → the β of its RFC (5681 and 9438), and how far a measured one may be from it."""
+USUAL_BETAS, NEAR_BETA = {"linear": RENO_BETA, "cubic": CUBIC_BETA}, 0.1
+"""Law → the β of its RFC, and how far a measured one may be from it."""
 PROBING = "probing"
 """The law of a controller that models the path, as BBR does."""
 OTHER = "unknown"
@@ -125,7 +126,7 @@ def _probes_for_rtt(side: Parameters) -> bool:
     """Whether it empties its queue every few seconds, as BBR does and flow control does not."""
     shortest_s, longest_s = PROBE_RTT_EVERY_S
     every_s = side["probe_rtt_interval_s"]
-    seen_s = [float(run_s) for run_s in every_s.runs if run_s == run_s]  # NaN is not
+    seen_s = [float(run_s) for run_s in shown(every_s)]
     if seen_s and max(seen_s) > REGULAR * min(seen_s):
         return False
     often = "probe_rtt" in side and side["probe_rtt"].word == "often"

@@ -36,15 +36,14 @@ def kept_after_marks(c: Connection, run: xr.Dataset, flow: str | int = 0) -> Flo
 
 
 def signal_of(c: Connection, run: xr.Dataset, flow: str | int = 0) -> str:
-    """What tells the sender of congestion: ``marks``, ``drops``, or "" where too few came."""
-    if hold_window(c, run, flow):
+    """How the queue signals congestion: ``marks`` after slow start, or ``drops``; "" if unknown.
+
+    Marks hold a window: one that stays constant is then none of a limit.
+    """
+    marks_s = heard_s(c, run, flow)
+    if (marks_s > start_of(c).settled_s).sum() >= FEWEST:
         return "marks"
-    return "drops" if c.lost.any() and not len(heard_s(c, run, flow)) else ""
-
-
-def hold_window(c: Connection, run: xr.Dataset, flow: str | int = 0) -> bool:
-    """Whether marks came after slow start: a window that stays constant is then none of a limit."""
-    return int((heard_s(c, run, flow) > start_of(c).settled_s).sum()) >= FEWEST
+    return "drops" if c.lost.any() and not len(marks_s) else ""
 
 
 def heard_s(c: Connection, run: xr.Dataset, flow: str | int = 0) -> FloatArray:

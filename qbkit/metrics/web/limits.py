@@ -78,9 +78,10 @@ def _limits(load: xr.Dataset, arrival_s: FloatArray, rtt_s: float) -> FloatArray
     busy = link.used_part(arrival_s - rtt_s, arrival_s) >= IDLE
     if "page_load_time_s" in load:
         return np.where(busy, LINK, ROUND_TRIPS)
-    lost = bool(lost_packets(measured_packets(load)).any())
+    measured = measured_packets(load)
+    lost = bool(lost_packets(measured).any())
     try:
-        connection = observe(measured_packets(load))
+        connection = observe(measured)
     except MetricError:  # too few packets to leave slow start
         return np.where(busy, LINK, LOSS if lost else SLOW_START)
     # Data arrive half a round trip after they were sent, or later if they queue: the link is busy.

@@ -226,7 +226,7 @@ def _negotiates(segment: Segment) -> bool:
 
 
 def _is_retry(segment: Segment) -> bool:
-    """Whether a packet is a Retry, which tells a client to begin again with a token."""
+    """Whether a packet is a Retry, after which a client begins again with a token."""
     raw = segment.header
     if not begins(segment) or _negotiates(segment):
         return False

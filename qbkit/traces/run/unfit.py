@@ -65,13 +65,13 @@ def _ways_of_flows(
 def require_one_way(
     packets: Packets, addresses: Sequence[int], path: str | Path, flows: Mapping[int, str]
 ) -> None:
-    """Raise StoreError if data cannot be told from acknowledgements by their source."""
+    """Raise StoreError if data and acknowledgements have the same sources."""
     _, begin, end = _ways_of_flows(packets, addresses, flows)
     if (begin & end)[packets.way].any():
         raise StoreError(
-            f"packets of {path} go from sender to sender, so that data and acknowledgements cannot "
-            "be told apart: import the flows of each direction on their own, from captures between "
-            "two addresses",
+            f"packets of {path} go from sender to sender, so that data and acknowledgements look "
+            "alike: import the flows of each direction on their own, from captures between two "
+            "addresses",
             refused=True,
         )
 
