@@ -27,6 +27,8 @@ import ninth_controllers  # noqa: F401  likewise
 import ninth_loss_based  # noqa: F401  likewise
 import seventh_controllers  # noqa: F401  likewise
 import sixth_controllers  # noqa: F401  likewise
+import tenth_controllers  # noqa: F401  likewise
+import tenth_loss_based  # noqa: F401  likewise
 import unseen_controllers  # noqa: F401  likewise
 import unseen_loss_based  # noqa: F401  likewise
 
@@ -45,6 +47,7 @@ OURS = [
     "seventh",
     "eighth",
     "ninth",
+    "tenth",
 ]
 OUR_BBRS = tuple(f"qbkit:{name}-bbr" for name in OURS)
 
