@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from pathlib import Path
 
 import numpy as np
@@ -181,3 +182,16 @@ def test_true_and_false_are_logged_as_one_and_zero(tmp_path: Path) -> None:
     table = read_sender(tmp_path)
     np.testing.assert_equal(table.is_slow.to_numpy(), [1, 0])
     np.testing.assert_equal(table.queue_ms.to_numpy(), [1.5, np.inf])
+
+
+def test_logged_numbers_may_be_numpy_s_or_of_an_enumeration(tmp_path: Path) -> None:
+    class Phase(IntEnum):
+        UP = 3
+
+    (tmp_path / "sender.csv").write_text("time_ns,cwnd_bytes\n10,1\n20,2\n")
+    values = {"gain": np.float64(1.25), "low": np.float64(-1e-9), "phase": Phase.UP}
+    rows = [f"{at},{name},{value!r}\n" for at in (10, 20) for name, value in values.items()]
+    (tmp_path / "controller.csv").write_text("".join(["time_ns,name,value\n", *rows]))
+    table = read_sender(tmp_path)
+    for name, value in values.items():
+        np.testing.assert_equal(table[name].to_numpy(), [float(value)] * 2)

@@ -275,6 +275,15 @@ def test_the_example_of_the_how_to_fills_a_link_and_keeps_its_queue_short() -> N
         (cell("options = {'app': qb.cca.switch('', True)}"), "named app, .* such as my_app"),
         (cell("options = {'g': qb.cca.number('', 50, 0, 10)}"), "g has the default 50; .* 0 to 10"),
         (cell("options = {'g': qb.cca.switch('', 1)}"), "default 1; it must be true or false"),
+        (
+            cell(
+                "options = {'g': qb.cca.switch('', True)}\n"
+                "    def avoid_congestion(self, ack): ...\n"
+                "    def window_after_loss_bytes(self, loss): return 1e4",
+                base="qb.cca.LossBasedController",
+            ),
+            r"without pacing of its base class L.* options = \{\*\*LossBasedController.options, ",
+        ),
         (cell("window_bytes = 5e4"), "sets window_bytes in its class, where its start replaces it"),
         (cell("option = {'gain': 1}"), "sets option in its class"),
         (cell("uses_delay = True"), r"has uses_delay, .*; a controller may ask for uses_one_way_d"),

@@ -35,6 +35,8 @@ TAKEN = {*RECORDED, *OF_DATASET}
 """Names that a controller cannot log."""
 
 OPTION = re.compile(r"[a-z][a-z0-9_]*")
+NOT_NEEDED = "hystart"
+"""An option that a class may leave out, and has no HyStart then, as Vegas does."""
 OF_FLOW = (
     *("stack", "controller", "start_s", "stop_s", "bytes", "app", "receive_window_kb", "read_mbps"),
     *("receiver", "role", "resume", "extra_rtt_ms", "direction", "label", "options", "source"),
@@ -118,6 +120,12 @@ def require_options(kind: type[Controller], name: str) -> None:
                 f"{owner} of which {word} has the default {option.default!r}; it must be "
                 f"{option.allowed}"
             )
+    base = next(b for b in kind.__mro__ if b.__module__.startswith("qbkit.cca."))
+    if lacking := sorted({*base.options} - {*kind.options} - {NOT_NEEDED}):
+        raise SpecError(
+            f"{owner} without {' and '.join(lacking)} of its base class {base.__name__}, which "
+            f"needs them; write options = {{**{base.__name__}.options, 'gain': qb.cca.number(…)}}"
+        )
 
 
 def _is_allowed(option: Option) -> bool:

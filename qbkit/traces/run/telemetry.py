@@ -40,6 +40,8 @@ COLUMNS = {  # name → (unit, meaning)
 }
 
 
+WRAPPED = r"^(?:[\w.]+\(|<.+: )(.+)[)>]$"
+"""How Python writes a number of a class of its own: ``np.float64(1.5)``, ``<Phase.UP: 1>``."""
 UNITS = {  # last words of a name that a controller logs → unit
     "bytes_per_s": "B/s",
     "packets_per_s": "1/s",
@@ -70,7 +72,8 @@ def read_sender(folder: Path) -> pd.DataFrame:
         io.BytesIO(whole), on_bad_lines="skip", dtype=kinds, encoding_errors="replace"
     )
     if logged["value"].dtype.kind not in "iuf":  # true and false, or a row that cannot be read
-        truths = logged["value"].astype("str").replace({"True": "1", "False": "0"})
+        texts = logged["value"].astype("str").str.replace(WRAPPED, r"\1", regex=True)
+        truths = texts.replace({"True": "1", "False": "0"})
         logged["value"] = pd.to_numeric(truths, errors="coerce")
     wide = logged.pivot_table(index="time_ns", columns="name", values="value", aggfunc="last")
     if words := [word for word in wide if word in TAKEN]:
