@@ -120,7 +120,8 @@ def require_options(kind: type[Controller], name: str) -> None:
                 f"{owner} of which {word} has the default {option.default!r}; it must be "
                 f"{option.allowed}"
             )
-    base = next(b for b in kind.__mro__ if b.__module__.startswith("qbkit.cca."))
+    bases = (base for base in kind.__mro__ if issubclass(base, Controller))
+    base = next(base for base in bases if base.__module__.startswith("qbkit.cca."))
     if lacking := sorted({*base.options} - {*kind.options} - {NOT_NEEDED}):
         raise SpecError(
             f"{owner} without {' and '.join(lacking)} of its base class {base.__name__}, which "
