@@ -11,7 +11,7 @@ import pytest
 from synthetic import synthetic_run
 
 import qbkit as qb
-from qbkit.errors import MetricError
+from qbkit.errors import MetricError, SpecError
 from qbkit.metrics.verdicts.permutation import enough_trials
 from qbkit.studies.explorer import Setting, loss_sentences, nearest
 
@@ -132,3 +132,8 @@ def test_much_loss_is_explained():
     )
     sent_mbps = float(sentence.partition("about ")[2].split()[0])
     assert sent_mbps == pytest.approx(24, rel=0.1)
+
+
+def test_without_anything_to_choose_the_explorer_says_what_it_needs():
+    with pytest.raises(SpecError, match="nothing to choose from: give the cubes of sweeps"):
+        qb.explore([], live=False)

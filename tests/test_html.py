@@ -269,3 +269,15 @@ def test_a_bar_of_a_notebook_sets_its_words_apart_from_its_count(monkeypatch):
     bar.set_description("again")
     assert bar._words().startswith("again: 0/10 run")
     bar.close()
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ("start/one-second.nc", "the table of packets is cut to 1719"),
+        ("web_pages/runs/medium-none-15ms-h3.nc", "h3 envoy:cubic 6.49 – – –"),
+    ],
+)
+def test_a_part_of_a_run_or_of_its_series_shows_what_it_has(file, words):
+    run = qb.load_run(ENVELOPE.parent / file)
+    assert words in " ".join(Seen(run_html(run)).text.split())

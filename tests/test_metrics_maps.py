@@ -203,6 +203,14 @@ def test_conformance_map():
         cells.conformance_map(clouds(), "tcp:bbr")
 
 
+def test_a_definition_that_samples_packets_has_no_map_of_points():
+    words = "'quicbench' samples the packets of a run.*choose one of imc22, refined"
+    with pytest.raises(MetricError, match=words):
+        cells.conformance_map(clouds(), "tcp:cubic", definition="quicbench")
+    with pytest.raises(MetricError, match=words):
+        cells.cell_envelopes(clouds(), definition="quicbench")
+
+
 def test_a_setting_without_runs_stays_unknown():
     cube = clouds()
     cube["point_delay_ms"][1, 0] = np.nan

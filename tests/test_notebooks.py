@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from test_docs import Page
 
 from qbkit.cli import group
-from qbkit.errors import RunFailed, SpecError
+from qbkit.errors import QbkitError, RunFailed, SpecError
 from qbkit.execution import notebooks
 
 FOLDER = notebooks.FOLDER
@@ -148,6 +148,22 @@ def test_events_are_published_where_a_stack_is_not_built(tmp_path, monkeypatch):
     out = {"published": str(FOLDER.parent / "data" / "root_cause")}
     executed = notebooks.execute("05", tmp_path / "out", out).read_text()
     assert "quinn:cubic is not built): these are published events" in executed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "parameters", "words"),
+    [
+        ("02", {"seed": 99}, "EngineError: engine virtual does not work here"),
+        ("03", {"sweeps": "../data/controllers"}, "has two sweeps against tcp:cubic"),
+        ("03", {"definition": "quicbench"}, "samples the packets of a run"),
+        ("11", {"film": "huge-none-15ms"}, "no film 'huge-none-15ms'; choose one of envoy-deep"),
+    ],
+)
+def test_what_is_not_published_ends_in_a_sentence(tmp_path, monkeypatch, name, parameters, words):
+    monkeypatch.setenv("QBKIT_KERNEL", str(tmp_path / "no-kernel-here"))
+    with pytest.raises(QbkitError, match=words):
+        notebooks.execute(name, tmp_path, parameters)
 
 
 @pytest.mark.guest

@@ -186,6 +186,11 @@ class Explorer:
         self._how: dict[str, Any] = {"engine": engine}
         self._duration_s = duration_s
         self._problem = engines.named(engine).problem() if live else "live runs are off"
+        if not self.implementations:
+            raise SpecError(
+                "there is nothing to choose from: give the cubes of sweeps, as qb.load_sweep "
+                f"returns them, or an engine that works ({self._problem})"
+            )
         self._wish: Setting | None = None
         self._answering = threading.RLock()
         self._changed = threading.Lock()

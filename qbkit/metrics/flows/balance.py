@@ -39,15 +39,15 @@ def packet_balance(ds: xr.Dataset) -> pd.DataFrame:
     the kernel does not count them, nor the packets whose headers were corrupted, which count as
     lost at random. With an MTU, the kernel's random loss may include ICMP messages of routers.
 
-    Raises MetricError for a run without counters: imported captures, or a run of an older qbkit;
-    TraceError for a run whose time was cut.
+    Raises MetricError for a run without counters: imported captures, a run that was published
+    without them, or one of an older qbkit; TraceError for a run whose time was cut.
     """
     require_run(ds)
     require_whole(ds)
     if "qdisc_sent_packets" not in ds:
         raise MetricError(
-            "the run has no counters of its queues, so its balance is unknown: it was imported, or "
-            "recorded by an older qbkit; run it again"
+            "the run has no counters of its queues, so its balance is unknown: it was imported, "
+            "published without them, or recorded by an older qbkit; run it again"
         )
     rows: list[dict[str, Any]] = []
     for k in range(ds.sizes["bottleneck"]):

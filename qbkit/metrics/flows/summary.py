@@ -74,7 +74,8 @@ def summary(ds: xr.Dataset) -> pd.DataFrame:
     - ``ended_s``: when the flow's connection ended before its time; ``stop_s`` is the same.
 
     Without a packet table, the means come from the binned series, weighted by throughput. Values
-    that bins do not contain are NaN: losses, deviation, and with reverse traffic the RTT.
+    that bins do not contain are NaN: losses, deviation, and with reverse traffic the RTT; so is
+    what needs a series that was not published with the run.
 
     Raises TraceError for what is no run, and for a run whose time or packets were cut: all of this
     is of the whole run.
@@ -105,7 +106,8 @@ def _row(ds: xr.Dataset, index: int) -> dict[str, str | float]:
     # after the experiment do not count, or a deep queue would carry more than its rate. What leaves
     # before and after a web load belongs to another connection, or closes its own.
     during_s = lookup.load_span_s(ds) or (-math.inf, float(ds.attrs["duration_s"]))
-    left_bytes = lookup.delivered_bytes(ds, index, *during_s)
+    known = lookup.has_packets(ds) or "throughput_mbps" in ds
+    left_bytes = lookup.delivered_bytes(ds, index, *during_s) if known else math.nan
     return {
         "label": str(ds["label"].values[index]),
         "stack": str(ds["stack"].values[index]),
@@ -156,6 +158,8 @@ def _delays_ms(ds: xr.Dataset, index: int) -> tuple[float, float, float]:
             return math.nan, math.nan, math.nan
         mean_ms = base_ms + jitter_ms + float(extra_ms.mean())
         return float(waited_ms.mean()), mean_ms, float(extra_ms.std())
+    if not {"queue_delay_ms", "throughput_mbps"} <= set(ds):  # published without them
+        return math.nan, math.nan, math.nan
     delay_ms = ds["queue_delay_ms"].values[index]
     seen = np.isfinite(delay_ms)
     weight = np.where(seen, np.nan_to_num(ds["throughput_mbps"].values[index]), 0.0)

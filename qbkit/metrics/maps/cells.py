@@ -9,8 +9,8 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.metrics.envelopes.conformance import pooled_numbers
-from qbkit.metrics.envelopes.envelope import definition_of, envelope
-from qbkit.metrics.envelopes.points import MIN_POINTS
+from qbkit.metrics.envelopes.envelope import DEFINITIONS, definition_of, envelope
+from qbkit.metrics.envelopes.points import MIN_POINTS, operating_points
 from qbkit.metrics.envelopes.trials import Trials
 from qbkit.metrics.maps.interactions import FIRST, SEED, require_dimensions
 from qbkit.metrics.maps.kept import kept_map
@@ -58,8 +58,10 @@ def conformance_map(cube: xr.Dataset, reference: str, *, definition: str = "imc2
     alone it has ``p_value_over_settings`` and ``q_value_over_settings``
     (`qbkit.metrics.maps.significance`). Cells without runs of both sides are NaN. A map that the
     cube keeps of the same points (`qbkit.metrics.maps.kept`) is not computed again. Raises
-    MetricError if the cube has no such dimension or reference.
+    MetricError if the cube has no such dimension or reference, and for ``quicbench``, which samples
+    packets.
     """
+    _require_points(definition)
     kept = kept_map(cube, reference, definition)
     if kept is not None:
         return kept
@@ -106,8 +108,9 @@ def cell_trials(cube: xr.Dataset) -> xr.DataArray:
 def cell_envelopes(cube: xr.Dataset, *, definition: str = "imc22") -> xr.DataArray:
     """`Envelope` of all trials of each implementation in each setting; None without a trial.
 
-    Dimensions are those of `cell_trials`.
+    Dimensions are those of `cell_trials`. Raises MetricError for ``quicbench``.
     """
+    _require_points(definition)
     trials = cell_trials(cube)
     found = np.full(trials.shape, None, dtype=object)
     for place in np.ndindex(*found.shape):
@@ -137,6 +140,16 @@ def hull_table(envelopes: xr.DataArray) -> xr.Dataset:
         "hull_throughput_mbps": (dims, vertices[..., 1], mbps),
     }
     return xr.Dataset(variables, envelopes.coords)
+
+
+def _require_points(definition: str) -> None:
+    """Raise MetricError for a definition that needs other points than those that a cube holds."""
+    if definition_of(definition).sample is not operating_points:
+        usable = ", ".join(n for n, d in DEFINITIONS.items() if d.sample is operating_points)
+        raise MetricError(
+            f"the definition {definition!r} samples the packets of a run, and a sweep keeps only "
+            f"points of every 10 RTTs; choose one of {usable}"
+        )
 
 
 def _compare(tests: list[FloatArray], references: list[FloatArray], definition: str) -> _Comparison:

@@ -15,6 +15,7 @@ from importlib.resources import files
 import numpy as np
 import xarray as xr
 
+from qbkit.errors import TraceError
 from qbkit.metrics.flows.summary import summary, without_zeros
 from qbkit.plots.drawing.link_words import buffer_words, link_words, path_words
 from qbkit.plots.drawing.theme import colours
@@ -70,25 +71,31 @@ def run_html(ds: xr.Dataset, *, reference: str | None = None) -> str:
 
     The flow labelled ``reference`` is grey, as in charts.
     """
-    table = without_zeros(summary(ds))
+    try:
+        table = without_zeros(summary(ds))
+    except TraceError as error:  # a part of a run
+        return _box(f"<h4>Run</h4><p>{escape(run_sentence(ds))}</p>", _warnings([str(error)]))
     labels = [str(v) for v in table["label"]]
     palette = colours(labels, reference)
-    top = float(np.nanmax(ds["throughput_mbps"].values, initial=0.0))
+    drawn = "throughput_mbps" in ds  # not all are published with it
+    top = float(np.nanmax(ds["throughput_mbps"].values, initial=0.0)) if drawn else 0.0
     columns = {name: column for name, column in RUN_COLUMNS.items() if name in table}
     heading = ["<th>Flow</th>"]
     heading += [
         f'<th class="number">{name}<br><span class="unit">{unit}</span></th>'
         for name, unit, _ in columns.values()
     ]
-    heading.append(
-        f'<th>Throughput<br><span class="unit">0 to {top:.3g} Mbit/s, over time</span></th>'
-    )
+    if drawn:
+        heading.append(
+            f'<th>Throughput<br><span class="unit">0 to {top:.3g} Mbit/s, over time</span></th>'
+        )
     rows = []
     for i in range(min(len(labels), MAX_ROWS)):
         cells = [_dotted(labels[i], palette[i])]
         for name, (_, _, decimals) in columns.items():
             cells.append(_number(table[name].iloc[i], decimals))
-        cells.append(f"<td>{sparkline_svg(_sparkline(ds, i), palette[i], top)}</td>")
+        if drawn:
+            cells.append(f"<td>{sparkline_svg(_sparkline(ds, i), palette[i], top)}</td>")
         rows.append(cells)
     return _box(
         f"<h4>Run</h4><p>{escape(run_sentence(ds))}</p>",

@@ -130,7 +130,7 @@ def require_whole(run: xr.Dataset) -> None:
     least = math.floor(SHORTFALL * _least_packets(run))
     if (packets := run.sizes.get("packet", least)) < least:
         raise TraceError(
-            f"the table of packets is cut to {packets}, but the series of the run tell of {least} "
+            f"the table of packets is cut to {packets}, but the series of the run have {least} "
             "at least; keep the run whole, and choose packets of a result, such as "
             "run.packet_size_bytes[run.packet_time_s > 5]"
         )
