@@ -51,13 +51,13 @@ def test_every_cell_of_the_map_has_the_numbers_of_the_metric():
     floors, cells = drawn[:4], drawn[4:]
     assert {cell["row"] for cell in floors} == {"tcp:cubic with itself"}
     floor = known.noise_floor.isel({"flows.0": 0}).values.ravel()
-    assert [float(c["conformance"]) for c in floors] == pytest.approx(floor.tolist(), abs=1e-3)
+    assert [float(c["conformance"]) for c in floors] == pytest.approx(floor.tolist(), abs=1e-9)
     assert {cell["deviation"] for cell in floors} == {""}
     for cell in cells:
         rtt, buffer = (float(word.split()[0]) for word in cell["setting"].split(","))
         place = {"bottleneck.rtt_ms": rtt, "bottleneck.buffer_bdp": buffer, "flows.0": cell["row"]}
         for name in ("conformance", "deviation", "delta_delay_ms"):
-            assert float(cell[name]) == pytest.approx(float(known[name].sel(place)), abs=1e-3)
+            assert float(cell[name]) == pytest.approx(float(known[name].sel(place)), abs=1e-9)
     # The same cloud 4 and 8 ms to the right: nothing shared, and all after a translation.
     a = known.sel({"flows.0": "a:cubic"})
     assert a.conformance.max() < 0.4

@@ -22,6 +22,8 @@ from qbkit.errors import MetricError
 Column = npt.NDArray[np.generic] | Sequence[object]
 DECIMALS = 3
 """Milliseconds to the microsecond, seconds to the millisecond, Mbit/s to the kbit/s."""
+PRINTED = 9
+"""Decimals of numbers that a chart prints: rounded to three first, 0.1949 would be printed .20."""
 
 
 def inline(

@@ -20,7 +20,7 @@ from qbkit.metrics.verdicts.settling import settling
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import HConcatChart, LayerChart
-from qbkit.plots.drawing.data import inline
+from qbkit.plots.drawing.data import PRINTED, inline
 from qbkit.plots.drawing.pointer import cell_choice, one_brush
 from qbkit.plots.maps.cell import DETAIL_WIDTH, MapCell, detail_chart
 from qbkit.spec.network_words import FORMS
@@ -170,7 +170,7 @@ def _table(cells: Sequence[MapCell]) -> alt.InlineData:
     }
     for name in (*QUANTITIES, *BESIDE):
         columns[name] = [c.figures[name] for c in cells]
-    return inline(columns)
+    return inline(columns, PRINTED)
 
 
 def _heat(

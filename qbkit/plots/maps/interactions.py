@@ -25,7 +25,7 @@ from qbkit.metrics.verdicts.reasons import interval_text
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import HConcatChart, LayerChart, VConcatChart
-from qbkit.plots.drawing.data import inline, long_table
+from qbkit.plots.drawing.data import PRINTED, inline, long_table
 from qbkit.plots.drawing.pointer import cell_choice, hover, one_brush
 from qbkit.plots.maps.conformance_map import tile_legend
 
@@ -128,7 +128,7 @@ def _matrix(
         "labelLimit": 200,
         "labelFontSize": 10.5,
     }
-    base = alt.Chart(inline(table)).encode(
+    base = alt.Chart(inline(table, PRINTED)).encode(
         x=alt.X("column:N", sort=list(columns), title=None).axis(
             orient="top", labelAngle=-90, labelAlign="left", **bare
         ),
