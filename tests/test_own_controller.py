@@ -15,7 +15,7 @@ from simulated_path import PACKET_BYTES, SimulatedPath
 
 import qbkit as qb
 from qbkit.cca import Settings, shipped
-from qbkit.cca.own import mistakes, registry
+from qbkit.cca.own import mistakes, registry, source
 from qbkit.cca.shipped import ControllerError
 from qbkit.errors import RunFailed, SpecError
 from qbkit.stacks.aioquic import AioQuic
@@ -54,6 +54,12 @@ class Crash(qb.cca.WindowController):
     def on_ack(self, ack):
         if ack.delivered_bytes > 100_000:
             self.window_bytes = {}["missing"]
+
+
+@qb.controller("test-array")
+class Array(qb.cca.WindowController):
+    def on_ack(self, ack):
+        self.window_bytes = np.array([30_000.0, 1.0])
 
 
 @qb.controller("test-spin")
@@ -244,6 +250,27 @@ def test_the_example_of_the_how_to_fills_a_link_and_keeps_its_queue_short() -> N
     assert 0.6 * 0.05 > brake.logged["queue_ms"] / 1e3 > 0.001  # it brakes at half an RTT
 
 
+def test_the_contents_of_a_file_that_a_controller_opens_are_part_of_its_flow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "table.csv"
+    body = f"def on_ack(self, ack):\n        self.window_bytes = float(open('{table}').read())"
+    run_cell(cell(body))
+    none = qb.Flow("qbkit:my-cc")  # a file that is not there yet
+    table.write_text("40000")
+    with pytest.raises(SpecError, match=r"table.csv, which the guest does not see, .* a /tmp of"):
+        qb.Flow("qbkit:my-cc")
+    monkeypatch.setattr(source, "HIDDEN", ())
+    first = qb.Flow("qbkit:my-cc")
+    table.write_text("20000")
+    second = qb.Flow("qbkit:my-cc")
+    assert len({none.source, first.source, second.source}) == 3
+    assert source.with_files(second.source) == second.source  # and no third digest
+    for flow in (none, first):
+        with pytest.raises(SpecError, match="'my-cc' opens is not as when its flow was made"):
+            qb.Experiment(flows=[flow], duration_s=1).run()
+
+
 # What is refused
 
 
@@ -405,6 +432,27 @@ def test_a_name_that_only_the_run_shows_is_refused_when_it_is_read(tmp_path: Pat
         telemetry.read_sender(folder)
 
 
+def test_a_controller_that_logs_thousands_of_names_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "sender.csv").write_text("time_ns,cwnd_bytes\n10,10\n20,10\n")
+    rows = [f"{at},w{n},{n}\n" for at in (10, 20) for n in range(1001 * at // 20)]
+    (tmp_path / "controller.csv").write_text("".join(["time_ns,name,value\n", *rows]))
+    with pytest.raises(RunFailed, match=r"flow 1 logs 1001 values; at most 1000 are recorded$"):
+        telemetry.read_sender(tmp_path)
+
+
+def test_a_module_that_the_guest_does_not_have_is_refused() -> None:
+    sentence = rf"'my-cc' imports simulated_path from {Path(__file__).parent}, which does not go"
+    with pytest.raises(SpecError, match=sentence):
+        run_cell(
+            cell("def on_ack(self, ack):\n        simulated_path.PACKET_BYTES"),
+            simulated_path=sys.modules["simulated_path"],
+        )
+    with pytest.raises(SpecError, match=sentence):
+        run_cell(cell("def on_ack(self, ack):\n        from simulated_path import make"))
+    text = "import numpy as np, math, xml.dom\nfrom scapy.all import IP\n"
+    run_cell(text + cell("def on_ack(self, ack):\n        np, math, IP, xml"))
+
+
 def guarded(body: str) -> tuple[Guard, Any]:
     run_cell(cell(body))
     kind, guard = registry.find("my-cc", registry.source_of("my-cc")), Guard("my-cc")
@@ -528,3 +576,10 @@ def test_what_goes_wrong_in_the_guest_comes_back_with_its_line(name: str, lines:
     assert all(expected in line for expected, line in zip(lines, details, strict=True))
     number = int(details[0].split("line ")[1].split(",")[0])
     assert Path(__file__).read_text().splitlines()[number - 1].strip() == details[1].strip()
+
+
+@pytest.mark.guest
+def test_a_window_that_ends_the_program_outside_of_an_event_is_a_failed_run() -> None:
+    experiment = qb.Experiment(bottleneck=LINK, flows=["qbkit:test-array"], duration_s=3)
+    with pytest.raises(RunFailed, match=r"flow 1 \(qbkit:test-array\) ended at 0.0 s: .* truth va"):
+        experiment.run()

@@ -10,6 +10,7 @@ from qbkit.cca import shipped
 from qbkit.cca.names import builtin, builtin_names
 from qbkit.cca.options import Option, read_options
 from qbkit.cca.own import registry
+from qbkit.cca.own.source import with_files
 from qbkit.errors import SpecError
 from qbkit.stacks.aioquic import AioQuic
 from qbkit.stacks.base import Options, Transfer, option_words
@@ -98,8 +99,16 @@ class QbkitCca(AioQuic):
         return {**options, "companion": True} if controller == "fq-detect" else options
 
     def send_argv(self, transfer: Transfer) -> list[str]:
-        """As for every stack, with the source of a user's controller."""
+        """As for every stack, with the source of a user's controller.
+
+        Raises SpecError if a file that it opens is another one than when its flow was made.
+        """
         source = transfer.source
+        if source and with_files(source) != source:
+            raise SpecError(
+                f"a file that controller {transfer.controller!r} opens is not as when its flow was "
+                "made; make the flow and its experiment again"
+            )
         self._read_options(transfer.controller, transfer.options, source)
         command = super().send_argv(transfer)
         return [*command, "--source", shipped.pack(source)] if source else command

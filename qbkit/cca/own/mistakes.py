@@ -7,9 +7,12 @@ a controller: runs that are stored keep their names.
 from __future__ import annotations
 
 import ast
+import importlib.util
 import inspect
 import re
+import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from qbkit.cca.controller import Controller
 from qbkit.cca.options import Option
@@ -164,6 +167,39 @@ def require_silence(text: str, name: str) -> None:
                 f"controller {name!r} prints, which nobody sees; record numbers with "
                 "self.log(name=number), and a run has them over time"
             )
+
+
+def require_modules(text: str, name: str) -> None:
+    """Raise SpecError for a module in the source of a controller that the guest does not have.
+
+    It has the standard library and the folder that aioquic is installed in, and no other.
+    """
+    if (site := _folder_of("aioquic")) is None:
+        return  # no run either: the stack is not ready
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            words = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            words = [node.module]
+        else:
+            continue
+        for word in {word.partition(".")[0] for word in words} - {*sys.stdlib_module_names}:
+            folder = None if word in ("qbkit", name) else _folder_of(word)
+            if folder not in (None, site):
+                raise SpecError(
+                    f"controller {name!r} imports {word} from {folder}, which does not go into the "
+                    "guest; write what it uses into its cell, or install the module"
+                )
+
+
+def _folder_of(module: str) -> Path | None:
+    """The folder that a module is imported from; None where it cannot be found, or is built in."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        return None
+    places = [*(spec.submodule_search_locations or ()), spec.origin] if spec else []
+    return Path(places[0]).parent if places and places[0] else None
 
 
 def require_values(

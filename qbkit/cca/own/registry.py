@@ -18,11 +18,13 @@ from qbkit.cca.own.mistakes import (
     require_events,
     require_free_names,
     require_methods,
+    require_modules,
     require_options,
     require_silence,
     require_values,
 )
 from qbkit.cca.own.source import source_of as source_of_class
+from qbkit.cca.own.source import with_files
 from qbkit.errors import SpecError
 
 STACK = "qbkit"
@@ -81,13 +83,15 @@ def installed_names() -> tuple[str, ...]:
 def source_of(name: str) -> str | None:
     """The text of a controller that travels; None for a built-in one, and for an unknown name.
 
-    Raises SpecError for a class that was changed since its cell ran: the text has no such change.
+    It ends with the digests of the files that it opens, as they are now. Raises SpecError for a
+    class that was changed since its cell ran, of which the text has no change, and for a file that
+    the guest does not see.
     """
     if name in builtin_names():
         return None
     if name not in _of_cells and name in _entry_points():
-        return _of_entry_point(name).source
-    return _unchanged(name, _of_cells[name]).source if name in _of_cells else None
+        return with_files(_of_entry_point(name).source)
+    return with_files(_unchanged(name, _of_cells[name]).source) if name in _of_cells else None
 
 
 def find(name: str, source: str | None = None) -> type[Controller]:
@@ -123,6 +127,7 @@ def _brought(name: str, kind: Any, file: str, known: dict[str, Any]) -> Brought:
     require_options(kind, name)
     require_attributes(kind, name)
     text = source_of_class(kind, name, file, known)
+    require_modules(text, name)
     require_values(text, find(name, text), known, name)
     require_free_names(text, name)
     require_silence(text, name)

@@ -6,10 +6,12 @@ import __future__
 import ast
 import builtins
 import dis
+import hashlib
 import linecache
 import sys
 from collections.abc import Iterator, Mapping
 from copy import copy
+from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -27,6 +29,10 @@ DEFINITIONS = (
     ast.AnnAssign,
     ast.AugAssign,
 )
+MOST_PATH = 256
+"""Characters of a file's path; a longer text is none."""
+HIDDEN = ("tmp", "run")
+FILE = "# file: "
 READS = {"LOAD_NAME", "LOAD_GLOBAL"}
 
 
@@ -60,6 +66,28 @@ def source_of(kind: type, name: str, file: str, known: Mapping[str, Any]) -> str
     if len(text.encode()) > MOST_BYTES:
         raise SpecError(f"the source of controller {name!r} exceeds {MOST_BYTES >> 10} KiB")
     return text
+
+
+def with_files(text: str) -> str:
+    """The text of a controller, and a line with the digest of each file that it names in full.
+
+    So the contents of a table that it opens are part of the name of each run, as its text is.
+    Raises SpecError for a file that the guest does not see.
+    """
+    own = text.partition(f"\n{FILE}")[0].rstrip() + "\n"
+    constants = {node.value for node in ast.walk(ast.parse(own)) if isinstance(node, ast.Constant)}
+    lines = []
+    for word in sorted(value for value in constants if isinstance(value, str)):
+        path = Path(word)
+        if path.is_absolute() and len(word) < MOST_PATH and path.is_file() and path.stat().st_size:
+            if path.parts[1] in HIDDEN:
+                raise SpecError(
+                    f"the controller opens {word}, which the guest does not see, because it has a "
+                    f"/{path.parts[1]} of its own; move the file elsewhere"
+                )
+            with path.open("rb") as file:
+                lines.append(f"{FILE}{hashlib.file_digest(file, 'sha256').hexdigest()} {word}\n")
+    return own + "".join(lines)
 
 
 class _Cell:

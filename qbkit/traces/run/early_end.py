@@ -108,7 +108,8 @@ def early_ends(
     ``folder`` is the raw folder of a run with this ``result``. Of two reports, that of the end that
     closed the connection or was killed counts, else the earlier one; the time is the earlier one.
     Of a program that ended without a report, its own log or its last words say more. Raises
-    RunFailed for a report that breaks the contract.
+    RunFailed for a report that breaks the contract, and for a sender that a user's controller
+    ended: its mistake is what the run is to show.
     """
     found: list[EarlyEnd | None] = []
     t0_ns = int(result["t0_ns"])
@@ -123,6 +124,11 @@ def early_ends(
         known = {r: end for r, end in early.items() if end.by != "unknown"} or early
         best = min(known, key=lambda r: (not known[r].is_the_doing_of(r), known[r].ended_s))
         end = _explained(known[best], best, paths[best].parent, result["flows"][i])
+        if flow.source and end.by == "sender-program":
+            raise RunFailed(
+                f"flow {i + 1} ({flow.name}) ended at {end.ended_s:.1f} s: {end.how} (what a "
+                "controller sets must be finite numbers, its state a text)"
+            )
         # Some stacks report an end when they forget the connection, which is some timeouts later.
         found.append(replace(end, ended_s=min(end.ended_s for end in early.values())))
     return found

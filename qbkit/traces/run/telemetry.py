@@ -40,6 +40,8 @@ COLUMNS = {  # name → (unit, meaning)
 }
 
 
+MOST_LOGGED = 1000
+"""Names that a controller may log; HDF5 ends between 2,000 and 5,000."""
 WRAPPED = r"^(?:[\w.]+\(|<.+: )(.+)[)>]$"
 """How Python writes a number of a class of its own: ``np.float64(1.5)``, ``<Phase.UP: 1>``."""
 UNITS = {  # last words of a name that a controller logs → unit
@@ -59,7 +61,7 @@ def read_sender(folder: Path) -> pd.DataFrame:
 
     Controllers in Python write ``controller.csv`` as a long table (``time_ns,name,value``) with the
     same times: see `qbkit.cca.Controller.log`. Raises RunFailed for a name there that qbkit uses
-    itself, which would take the place of another column.
+    itself, which would take the place of another column, and for more than `MOST_LOGGED` names.
     """
     table, path = read_table(folder / "sender.csv"), folder / "controller.csv"
     if not path.exists():
@@ -67,6 +69,13 @@ def read_sender(folder: Path) -> pd.DataFrame:
     whole = _whole_lines(path)
     if not whole:
         return table
+    flow = int(folder.name) + 1 if folder.name.isdigit() else 1
+    # Each sample has all names so far, so the last one has all.
+    last_time = whole[whole.rstrip().rfind(b"\n") + 1 :].partition(b",")[0]
+    if (names := whole.count(b"\n" + last_time + b",")) > MOST_LOGGED:
+        raise RunFailed(
+            f"the controller of flow {flow} logs {names} values; at most {MOST_LOGGED} are recorded"
+        )
     kinds = {"time_ns": "int64", "name": "str"}
     logged = pd.read_csv(
         io.BytesIO(whole), on_bad_lines="skip", dtype=kinds, encoding_errors="replace"
@@ -77,7 +86,6 @@ def read_sender(folder: Path) -> pd.DataFrame:
         logged["value"] = pd.to_numeric(truths, errors="coerce")
     wide = logged.pivot_table(index="time_ns", columns="name", values="value", aggfunc="last")
     if words := [word for word in wide if word in TAKEN]:
-        flow = int(folder.name) + 1 if folder.name.isdigit() else 1
         raise RunFailed(f"the controller of flow {flow} {taken(words[0])}")
     table = table.merge(wide, how="left", left_on="time_ns", right_index=True)
     table.attrs["logged"] = sorted(wide)
