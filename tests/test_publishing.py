@@ -49,6 +49,8 @@ def test_a_sweep_published_and_opened_again(tmp_path, monkeypatch):
         xr.testing.assert_allclose(again[name], made[name].astype(float), atol=0.0051)
     with pytest.raises(StoreError, match=r"holds specs of sweeps; name one of them: s\.yaml"):
         qb.load_sweep(tmp_path)
+    for part in (".nc", ".json"):
+        xr.testing.assert_identical(qb.load_sweep(spec.with_suffix(part)), again)
     spec.with_suffix(".nc").write_bytes(b"other")
     with pytest.raises(StoreError, match="is not the file that was published"):
         qb.load_sweep(spec)

@@ -140,6 +140,9 @@ def load_sweep(path: str | Path) -> xr.Dataset:
     """
     if as_path(path).suffix in YAML:
         return load_published(path)
+    spec = as_path(path).with_suffix(".yaml")
+    if as_path(path).suffix in {".nc", ".json"} and spec.is_file():
+        return load_published(spec)
     specs = sorted(one.name for one in as_path(path).glob("*.yaml"))
     if specs and not (as_path(path) / CUBE).exists():
         raise StoreError(
