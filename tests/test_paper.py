@@ -7,6 +7,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
@@ -169,9 +170,34 @@ def test_a_table_has_units_intervals_and_no_letter_that_latex_lacks(tmp_path):
         qb.save_table(frame, tmp_path / "t.xls")
 
 
+def test_a_table_keeps_the_names_of_its_rows(tmp_path):
+    def saved(frame):
+        texts = [qb.save_table(frame, tmp_path / f"t.{end}").read_text() for end in ("csv", "tex")]
+        return texts[0].splitlines(), texts[1].splitlines()[2:-2]
+
+    frame = pd.DataFrame({"label": ["a", "b"], "rtt_ms": [10, 50], "share": [0.25, 0.75]})
+    assert saved(frame.query("share > 0.5"))[0] == ["label,rtt (ms),share", "b,50,0.75"]
+    text, latex = saved(frame.set_index("label")[["share"]])
+    assert text == ["label,share", "a,0.25", "b,0.75"]
+    assert latex[0] == r"label & share \\"
+    assert (
+        saved(frame.pivot(index="label", columns="rtt_ms"))[0][0] == 'label,"share, 10","share, 50"'
+    )
+    transposed = frame.set_index("label")[["share"]].rename_axis(None).T
+    assert saved(transposed) == (
+        [",a,b", "share,0.25,0.75"],
+        [r" & a & b \\", r"\midrule", r"share & 0.25 & 0.75 \\"],
+    )
+    assert saved(frame.groupby(["label", "rtt_ms"]).size().to_frame("n"))[0][1] == "a,10,1"
+
+
 @pytest.mark.parametrize(
     ("cell", "latex"),
     [
+        (-0.0, "0.00"),
+        (float("-inf"), r"$-$$\infty$"),
+        (np.float32(0.125), "0.12"),
+        ("≥ 0.5", r"$\ge$ 0.5"),
         (-1.45, "$-$1.45"),
         (-0.000012, r"$-$1.2$\times10^{-5}$"),
         ("[-13, +5]", "[$-$13, +5]"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ LATEX = {
     "−": "$-$",
     "×": r"$\times$",
     "≤": r"$\le$",
+    "≥": r"$\ge$",
+    "∞": r"$\infty$",
     "±": r"$\pm$",
 }
 """Letters that pdfLaTeX's fonts do not have."""
@@ -33,13 +36,15 @@ DECIMALS = 2
 def save_table(frame: pd.DataFrame, path: str | Path) -> Path:
     """Write a table as ``.csv`` or ``.tex`` (booktabs), and return the path.
 
+    Names of rows, as ``set_index``, pivots and transposed tables have them, are the first columns;
+    an index without a name that only counts rows is left out. Levels of headings are joined.
     Columns whose names end in a unit, such as ``throughput_mbps``, get it in their heading:
     "throughput (Mbit/s)". Columns ``X_low`` and ``X_high`` beside ``X`` become one interval
     "[low, high]". CSV has all digits; LaTeX rounds to two decimals and to two significant digits
     below 0.01, escapes all texts, and has real minus signs. The file is written atomically. Raises
     StoreError for another file extension and for a folder that cannot be written.
     """
-    path = as_path(path)
+    path, frame = as_path(path), _flat(frame)
     if path.suffix.lower() == ".csv":
         text = _headed(frame).to_csv(index=False)
     elif path.suffix.lower() == ".tex":
@@ -59,6 +64,18 @@ def heading(name: str) -> str:
     words = name[: -len(next(e for e, u in UNITS.items() if u == unit))] if unit else name
     words = words.removeprefix("bottleneck.").replace("_", " ").strip()
     return f"{words} ({unit})" if unit else words
+
+
+def _flat(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with names of rows as columns, and one level of headings."""
+    table = frame.copy()
+    if table.columns.nlevels > 1:
+        table.columns = pd.Index([", ".join(filter(None, map(str, name))) for name in table])
+    index = table.index
+    if index.nlevels == 1 and index.name is None and index.dtype.kind in "iu":
+        return table
+    names = ["" if name is None else str(name) for name in index.names]
+    return table.reset_index(names=names, allow_duplicates=True)
 
 
 def _headed(frame: pd.DataFrame) -> pd.DataFrame:
@@ -89,15 +106,17 @@ def _with_intervals(frame: pd.DataFrame) -> pd.DataFrame:
 def _cell(value: Any) -> str:
     if not _is_number(value):
         return str(value)
-    if isinstance(value, int) or not math.isfinite(value):
-        return str(value) if isinstance(value, int) else "–"
+    if isinstance(value, Integral):
+        return str(value)
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else f"{value:g}".replace("inf", "∞")
     if value and abs(value) < 10**-DECIMALS:
         return f"{value:.2g}"
-    return f"{value:.{DECIMALS}f}"
+    return f"{value + 0.0:.{DECIMALS}f}"  # adding 0 turns -0 into 0
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _escaped(text: str) -> str:
