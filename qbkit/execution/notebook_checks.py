@@ -35,8 +35,9 @@ INPUTS = (
     *("shallow", "deep", "start", "data", "checks"),
 )
 """Parameters that name a file or a folder to read, from the notebook's folder on."""
-WRITTEN = ("verdict_file", "publish")
-"""Parameters that name what one notebook writes."""
+VERDICT = "verdict_file"
+WRITTEN = (VERDICT, "publish")
+"""Parameters that name what one notebook writes: a file, and a folder."""
 FALLBACK = "published"
 """A notebook with this parameter shows published results where its default flows cannot run."""
 
@@ -78,6 +79,10 @@ def require_runnable(
         known = require_known(source, given)
         for name, value in given.items():
             _require_kind(f"{source.stem}: {name}", known[name]["inferred_type_name"], value)
+        for name in WRITTEN:
+            if file := given.get(name):
+                path = source.parent / file
+                check_writable(path if name == VERDICT else path / source.stem)
         whole = {**_defaults(known), **given}
         _require_values(source, whole, given)
         engine, experiments = whole.get("engine"), _experiments(whole, given)
