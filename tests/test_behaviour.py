@@ -37,7 +37,7 @@ from qbkit.plots.flows.evidence import evidence_chart
 from qbkit.studies.confirming import confirmation
 from qbkit.studies.explain import explanation
 from qbkit.studies.explanation import Explanation, breaks_a_rule
-from qbkit.studies.lone import differences_of_runs
+from qbkit.studies.lone import differences_of_runs, models_path
 from qbkit.studies.probing import probe_path, probing
 
 
@@ -469,6 +469,23 @@ def test_of_cubic_and_reno_the_law_comes_before_its_consequences_and_beta():
     reverts = known(**cubic, reverted_reductions_percent=76.0)
     never = known(**reno, reverted_reductions_percent=0.0)
     assert compare(reverts, never, by_name=laws)[0].name == "reverted_reductions_percent"
+
+
+@pytest.mark.parametrize("seen", ["", "probing"])
+def test_the_short_sawtooth_of_a_small_window_is_no_model_of_the_path(seen):
+    """quic-go's Reno beside the kernel's at 2 Mbit/s was blamed on its pacing rate, not on β."""
+    cycles = {"growth": seen, "probe_rate": 1.2, "drain_rate": 0.6, "packets_per_ack": 2.0}
+    ours = {**cycles, "decrease_factor": 0.71, "probe_up_gain": 1.1, "standing_queue_bdp": 0.4}
+    theirs = {**cycles, "decrease_factor": 0.5, "probe_up_gain": 1.2, "standing_queue_bdp": 0.0}
+    sides, laws = (known(**ours), known(**theirs)), ("linear", "linear")
+    assert not models_path(laws, *sides)
+    first, *others = (d for d in compare(*sides, 0.2, by_name=laws) if d.role == "cause")
+    assert first.name == "decrease_factor"
+    assert first.effect > 0
+    assert not others
+    as_bbr = {"growth": "probing", "probe_rtt_interval_s": 10.0}
+    sides = (known(**ours | as_bbr), known(**theirs | as_bbr))
+    assert models_path(laws, *sides)  # a program may run another controller than it was asked for
 
 
 def test_the_curve_of_a_line_is_no_cause():

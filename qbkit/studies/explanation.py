@@ -25,7 +25,7 @@ from qbkit.json_words import plain
 from qbkit.metrics import Assessment
 from qbkit.metrics.parameters import Difference, Parameters, observe
 from qbkit.metrics.parameters.effects import at_equal_loss_times
-from qbkit.metrics.parameters.laws import law
+from qbkit.metrics.parameters.laws import by_names, law
 from qbkit.metrics.parameters.relations import PROBES, RECEIVERS
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.metrics.verdicts.reasons import sentence
@@ -43,6 +43,7 @@ from qbkit.studies.effect_words import (
     votes_text,
 )
 from qbkit.studies.exchange import Exchange
+from qbkit.studies.lone import laws_of
 from qbkit.studies.moments import moment_of
 from qbkit.studies.witness import witness
 
@@ -108,8 +109,8 @@ class Explanation:
 
     def share(self, difference: Difference) -> float:
         """The part of the difference in throughput that a cause accounts for; NaN if unknown."""
-        growth = law(self.test, self.reference) if self._is_drop_tail else None
-        return share_of(difference, self.observed, growth)
+        sides = by_names(self.test, self.reference, laws_of(self.study))
+        return share_of(difference, self.observed, law(*sides) if self._is_drop_tail else None)
 
     @property
     def _is_drop_tail(self) -> bool:

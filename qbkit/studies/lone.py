@@ -18,7 +18,14 @@ from qbkit.metrics.parameters import (
     observed,
     voted,
 )
-from qbkit.metrics.parameters.laws import OF_FAMILIES, PROBING, Laws, by_two_laws, law
+from qbkit.metrics.parameters.laws import (
+    OF_FAMILIES,
+    PROBING,
+    Laws,
+    by_names,
+    by_two_laws,
+    law,
+)
 from qbkit.metrics.parameters.relations import INTERRUPTED, OF_MARKS
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.spec.flow import as_flow, controller_of
@@ -85,13 +92,23 @@ def _parted(run: Run, wanted: Sequence[Sequence[Experiment]]) -> list[list[xr.Da
 
 def models_path(by_name: Laws, test: Parameters, reference: Parameters) -> bool:
     """Whether a side models the path by its name, or was seen to."""
-    return PROBING in by_name or law(test, reference) == PROBING
+    return PROBING in by_name or law(*by_names(test, reference, by_name)) == PROBING
 
 
 def laws_by_name(controllers: Iterable[str]) -> Laws:
     """The laws that the names of both sides' controllers stand for; "" for other names."""
     test, reference = (OF_FAMILIES.get(family(controller), "") for controller in controllers)
     return test, reference
+
+
+def laws_of(study: Study) -> Laws:
+    """The laws that the names of a study's controllers stand for."""
+    return laws_by_name(map(controller_of, senders_of(study)))
+
+
+def senders_of(study: Study) -> list[str]:
+    """The test's stack and controller, and the reference's."""
+    return [first_sender(runs[0]) for runs in (study.tests, study.references)]
 
 
 def first_sender(run: xr.Dataset) -> str:
@@ -116,10 +133,9 @@ def differences(
 
     If both are one sender, precedents say which change most likely sets them apart.
     """
-    senders = [first_sender(runs[0]) for runs in (study.tests, study.references)]
-    laws = laws_by_name(map(controller_of, senders))
+    laws = laws_of(study)
     found = compare(test, reference, delta_throughput_part, by_name=laws)
-    if not is_one_sender(senders):
+    if not is_one_sender(senders_of(study)):
         return found
     models = models_path(laws, test, reference)
     return voted(found, test, reference, known_precedents(), models_path=models)

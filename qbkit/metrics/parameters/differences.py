@@ -12,14 +12,16 @@ from dataclasses import replace
 from qbkit.metrics.parameters.between_runs import apart, estimates_differ, runs_apart
 from qbkit.metrics.parameters.difference import Difference
 from qbkit.metrics.parameters.dips import DECREASE, INCREASE, hides_a_reduction, is_a_dip, settled
-from qbkit.metrics.parameters.effects import DERIVED, EFFECTS, LOSS_BASED, SYMPTOMS
+from qbkit.metrics.parameters.effects import DERIVED, EFFECTS, LOSS_BASED, OF_MODELS, SYMPTOMS
 from qbkit.metrics.parameters.estimates import PARAMETERS, Estimate, Parameters
 from qbkit.metrics.parameters.explained import explained
 from qbkit.metrics.parameters.laws import (
     CAP,
     GROWTH,
     PROBING,
+    ROOTS,
     Laws,
+    by_names,
     by_two_laws,
     curve_and_line,
     law,
@@ -65,11 +67,11 @@ def compare(
     """
     two_laws = by_two_laws(test, reference, by_name)
     shapes = curve_and_line(test, reference, by_name)
-    test, reference = two_laws or shapes or (test, reference)
+    test, reference = two_laws or shapes or by_names(test, reference, by_name)
     model_named = PROBING in by_name and {*by_name} <= {PROBING, ""}
     governing = PROBING if two_laws or model_named else law(test, reference)
     models = governing == PROBING
-    impossible = LOSS_BASED if models else ()
+    impossible = LOSS_BASED if models else OF_MODELS if governing in ROOTS else ()
     left_out = (*DERIVED, *impossible)
     names = [n for n in PARAMETERS if n not in left_out and estimates_differ(test[n], reference[n])]
     if INCREASE in names and not _lines_differ(test, reference):

@@ -83,6 +83,20 @@ def curve_and_line(
     return _named(test, ours), _named(reference, theirs)
 
 
+def by_names(
+    test: Parameters, reference: Parameters, by_name: Laws
+) -> tuple[Parameters, Parameters]:
+    """Both sides, with the law that a loss-based name stands for where packets show none.
+
+    Cycles without a ProbeRTT show none: the short sawtooth of a small window looks like probes.
+    """
+    ours, theirs = (
+        _named(side, name) if name in ROOTS and _shows_no_law(side) else side
+        for side, name in zip((test, reference), by_name, strict=True)
+    )
+    return ours, theirs
+
+
 def of_laws(*sides: Parameters) -> set[str]:
     """What differs because the laws of two windows do: everything, if one models the path; of
     CUBIC and Reno the slope, and β where it is that of each law."""
@@ -110,6 +124,10 @@ def _named(side: Parameters, governing: str) -> Parameters:
     """A side with the name of its law, which its window may hide."""
     growth = Estimate(GROWTH, math.nan, word=governing)
     return Parameters(side.label, [growth if e.name == GROWTH else e for e in side.values()])
+
+
+def _shows_no_law(side: Parameters) -> bool:
+    return side[GROWTH].word not in ROOTS and not _probes_for_rtt(side)
 
 
 def _models_path(side: Parameters) -> bool:
