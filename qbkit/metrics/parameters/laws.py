@@ -86,12 +86,13 @@ def curve_and_line(
 def by_names(
     test: Parameters, reference: Parameters, by_name: Laws
 ) -> tuple[Parameters, Parameters]:
-    """Both sides, with the law that a loss-based name stands for where packets show none.
+    """Both sides, with the law that a loss-based name stands for where packets show cycles alone.
 
-    Cycles without a ProbeRTT show none: the short sawtooth of a small window looks like probes.
+    Without a ProbeRTT they are no model of the path: the short sawtooth of a small window looks
+    like probes.
     """
     ours, theirs = (
-        _named(side, name) if name in ROOTS and _shows_no_law(side) else side
+        _named(side, name) if name in ROOTS and _only_cycles(side) else side
         for side, name in zip((test, reference), by_name, strict=True)
     )
     return ours, theirs
@@ -126,8 +127,8 @@ def _named(side: Parameters, governing: str) -> Parameters:
     return Parameters(side.label, [growth if e.name == GROWTH else e for e in side.values()])
 
 
-def _shows_no_law(side: Parameters) -> bool:
-    return side[GROWTH].word not in ROOTS and not _probes_for_rtt(side)
+def _only_cycles(side: Parameters) -> bool:
+    return side[GROWTH].word == PROBING and not _probes_for_rtt(side)
 
 
 def _models_path(side: Parameters) -> bool:
