@@ -27,11 +27,12 @@ from qbkit.atlas.inferred import read_inferred
 from qbkit.atlas.pages import shared_words
 from qbkit.atlas.published import ConformanceSweep
 from qbkit.atlas.shares import EQUAL, Shares
-from qbkit.atlas.site import _signed
+from qbkit.atlas.site import _signed, page_of
 from qbkit.atlas.standing import cause_of
 from qbkit.cli.reproduce import MOST_POINTS, reproduce_command, wanted_fields
 from qbkit.errors import StoreError
 from qbkit.metrics.parameters import PARAMETERS
+from qbkit.store.published import write_cube
 from qbkit.studies.reproduction import Point, published_points
 
 __all__ = ["browser"]  # a fixture, used by its name
@@ -84,7 +85,8 @@ msquic,tag 7,example.org/msquic,gcc 12
 @pytest.fixture(scope="module")
 def data(tmp_path_factory) -> Path:
     """A part of the published data: a sweep of each kind, a case with its causes, two lone runs."""
-    folder = tmp_path_factory.mktemp("data")
+    folder = tmp_path_factory.mktemp("published") / "data"
+    folder.mkdir()
     for name in ("controllers/cubic", "interactions/shallow"):
         for ending in (".yaml", ".json", ".nc"):
             copy = folder / f"{name}{ending}"
@@ -509,6 +511,40 @@ def test_a_link_to_a_folded_section_opens_it(browser, site: Path):
     page.goto((site / "implementations/aioquic-cubic.html").as_uri() + "#parameters")
     assert page.locator("#parameters").get_attribute("open") is not None
     page.close()
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({}, "10 Mbit/s, 20 ms, 1 BDP, 60 s"),
+        ({"duration_s": [60]}, "10 Mbit/s, 20 ms, 1 BDP, 60 s"),
+        ({"duration_s": [60, 120]}, "10 Mbit/s, 20 ms, 1 BDP"),
+        ({"bottleneck.qdisc": ["fifo"]}, "10 Mbit/s, 20 ms, 1 BDP, 60 s"),
+    ],
+)
+def test_the_atlas_of_ones_own_sweep_names_its_folder(tmp_path, fields, words):
+    whole = qb.load_sweep(DATA / "controllers/cubic.yaml")
+    cell = whole.sel({"bottleneck.rtt_ms": 20, "bottleneck.buffer_bdp": 1}, drop=True)
+    link = {"rate_mbps": 10, "rtt_ms": 20, "buffer_bdp": 1}
+    base = {"bottleneck": link, "flows": ["tcp:cubic", "tcp:cubic"], "duration_s": 60}
+    names = cell["flows.0"].values.tolist()
+    document = {"seed": cell.seed.values.tolist(), "flows.0": names, **fields}
+    sweep = qb.Sweep(name="one", base=base, sweep=document)
+    mine = tmp_path / "my results"
+    (mine / "far").mkdir(parents=True)
+    (mine / "far/one.yaml").write_text(sweep.model_dump_json())
+    cube = cell.drop_vars([name for name in cell if name.startswith(("map_", "hull_"))])
+    for field, values in fields.items():
+        cube = cube.expand_dims({field: values})
+    cube.attrs["sweep"] = sweep.model_dump_json()
+    write_cube(cube, mine / "far/one.yaml")
+    site = write_atlas(mine, tmp_path / "site").parent
+    (other,) = set(names) - {"tcp:cubic"}
+    page = unescape((site / page_of(other)).read_text())
+    assert f"Beside tcp:cubic at {words}: conformance" in page
+    assert f"qbkit reproduce 'my results'/far/one.yaml --flow {other}" in page
+    assert " at , to the printed digit" not in page
+    assert "qbkit reproduce data/" not in page
 
 
 def test_a_folder_without_sweeps_is_refused(tmp_path):

@@ -8,6 +8,8 @@ from typing import Any
 
 from qbkit.atlas.published import ConformanceSweep, PublishedSweep, Setting
 
+REPRODUCE = "qbkit reproduce {}/"
+"""How each command begins; the site has the name of its own folder in the place of ``data``."""
 OPTIONS = ("rate_mbps", "rtt_ms", "buffer_bdp")
 """Fields of the link that have an option of ``qbkit reproduce``."""
 MOST_SAMPLED, SAMPLE_S = 20, 130.0
@@ -54,7 +56,7 @@ def run_again(name: str) -> str:
 
 
 def _reproduce(sweep: PublishedSweep) -> str:
-    return f"qbkit reproduce data/{sweep.name}.yaml"
+    return f"qbkit reproduce data/{quote(sweep.name)}.yaml"
 
 
 def _where(setting: Setting) -> str:

@@ -235,14 +235,16 @@ def _network_words(sweep: PublishedSweep) -> list[str]:
 
 
 def _time_words(sweep: PublishedSweep) -> str:
-    """The time of a trial that its throughput ratios are of."""
+    """The time of a trial that its throughput ratios are of; "" where it is swept."""
+    if "duration_s" in _varied(sweep):
+        return ""
     begin_s, end_s = settle_s(sweep.cube), _first(sweep).duration_s
     return f"{begin_s:g} to {end_s:g} s" if begin_s else f"{end_s:g} s"
 
 
 def shared_words(sweep: PublishedSweep) -> str:
     """What all settings of a sweep share, and its time: ``100 Mbit/s, 10 ms, 60 s``."""
-    return f"{_sharedlink_words(sweep)}, {_time_words(sweep)}"
+    return ", ".join(filter(None, (_sharedlink_words(sweep), _time_words(sweep))))
 
 
 def _sharedlink_words(sweep: PublishedSweep) -> str:

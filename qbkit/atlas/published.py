@@ -69,11 +69,9 @@ class PublishedSweep:
 
     def experiment(self, flows: list[str], setting: Setting, seed: int) -> Experiment:
         """The experiment of one run."""
-        document = {**self.base, "flows": flows, "seed": seed}
-        document["bottleneck"] = dict(document["bottleneck"])
-        for field, value in setting.items():
-            document["bottleneck"][field.removeprefix("bottleneck.")] = value
-        return Experiment.model_validate(document)
+        chosen = {f"flows.{i}": flow for i, flow in enumerate(flows)} | {**setting, "seed": seed}
+        only = Sweep(name=self.name, base=self.base, sweep={f: [v] for f, v in chosen.items()})
+        return next(only.points()).experiment
 
     @property
     def seeds(self) -> list[int]:
@@ -133,7 +131,8 @@ class ConformanceSweep(PublishedSweep):
         settling = self.settling.sel({FIRST: self.map[FIRST]})
         every = self.map.drop_attrs().merge(settling.drop_attrs())
         frame = every.to_dataframe(dim_order=[FIRST, *self.settings[0]])
-        return dict(zip(frame.index, frame.astype(float).to_dict("records"), strict=True))
+        places = frame.index if frame.index.nlevels > 1 else zip(frame.index)  # a single setting
+        return dict(zip(places, frame.astype(float).to_dict("records"), strict=True))
 
     def envelope(self, name: str, setting: Setting) -> Envelope | None:
         """Envelope of all trials in one setting; None without a trial."""

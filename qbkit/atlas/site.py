@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import jinja2
@@ -60,8 +61,9 @@ def write_atlas(data: str | Path, out: str | Path) -> Path:
         _write(target / CHARTS, shared_script())
         for name in OURS:
             _write(target / name, (files("qbkit.atlas") / name).read_text(encoding="utf-8"))
+        folder = again.REPRODUCE.format(escape(quote(Path(data).resolve().name)))
         for name, html in _pages(published):
-            _write(target / name, html)
+            _write(target / name, html.replace(again.REPRODUCE.format("data"), folder))
             written.add(target / name)
             bar.update(name.startswith("implementations/"))
     for old in {*target.glob("implementations/*.html")} - written:

@@ -152,8 +152,8 @@ def _figures(found: xr.Dataset, number: int | None, place: tuple[int, ...]) -> d
 
 def setting_text(values: Mapping[str, Any]) -> str:
     """Values of swept fields in a few words: ``10 ms, 0.5 BDP``."""
-    forms = ((FORMS.get(f.removeprefix(LINK), f"{f} {{}}"), v) for f, v in values.items())
-    return ", ".join(form.format(value) for form, value in forms)
+    fields = ((field.removeprefix(LINK), value) for field, value in values.items())
+    return ", ".join(FORMS.get(f, f"{f.replace('_', ' ')} {{}}").format(v) for f, v in fields)
 
 
 def _in_order(cells: Iterable[MapCell]) -> list[str]:
