@@ -8,6 +8,7 @@ import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
 
+from docutils.utils import urischemes
 from pydantic import BaseModel
 from sphinx.application import Sphinx
 
@@ -49,6 +50,8 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 # Named, as Sphinx does not see the stubs that a new page asks for when it builds on an older build.
 autosummary_generate = sorted(str(page) for page in (HERE / "reference").glob("*.rst"))
+# The kernel's controllers are no addresses: "tcp:cubic" would be a link.
+urischemes.schemes.pop("tcp", None)
 copybutton_exclude = ".linenos, .gp"
 
 html_theme = "pydata_sphinx_theme"

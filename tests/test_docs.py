@@ -92,6 +92,8 @@ def test_every_link_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site: P
         for link in page.links | page.loads:
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:
+                if parts.scheme not in ("https", "http", "mailto", "data", ""):
+                    broken.append(f"{path.relative_to(site)}: {link}")
                 if link in page.loads and parts.scheme != "data":
                     broken.append(f"{path.relative_to(site)} loads {link}")
                 continue
