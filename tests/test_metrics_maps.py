@@ -33,6 +33,19 @@ def test_ratios_of_a_pair_that_ran_in_one_order_only():
     assert ratios.values == pytest.approx(np.array([[0.5, 0.8], [0.2, 0.5]]))
 
 
+def test_pairs_in_two_orders_are_compared_by_name():
+    mbps = np.array([[5.0, 8.0, 6.0], [2.0, 5.0, 7.0], [4.0, 3.0, 5.0]])
+    cube = pairs(mbps, ["a", "b", "c"])
+    known = maps.throughput_ratios(cube)
+    other = maps.throughput_ratios(cube.isel({"flows.0": [2, 1, 0]}))
+    xr.testing.assert_allclose(other.sel({"flows.0": list("abc"), "flows.1": list("abc")}), known)
+    turned = known.isel({"flows.1": [2, 0, 1]})
+    xr.testing.assert_allclose(maps.dominance(turned), maps.dominance(known))
+    assert maps.intransitive_triples(turned) == maps.intransitive_triples(known)
+    with pytest.raises(MetricError, match=r"have different implementations; choose the same"):
+        maps.dominance(known.isel({"flows.0": [0, 1]}))
+
+
 def repeated(*mbps: np.ndarray, names: list[str]) -> xr.Dataset:
     """A cube of all pairs with one seed for each of the given arrays."""
     return xr.concat([pairs(each, names) for each in mbps], "seed").assign_coords(

@@ -134,6 +134,30 @@ def test_the_matrix_is_ordered_by_dominance_and_mirrored():
 
 
 @pytest.mark.slow
+def test_rows_and_columns_in_another_order_keep_their_flows():
+    """A sweep may name the same implementations in two orders, or others on either side."""
+
+    def drawn(cube):
+        tables = tables_of(plots.interaction_chart(cube))
+        ratios = next(t for t in tables if "ratio" in t[0])
+        series = next(t for t in tables if "side" in t[0])
+        return (
+            {tuple(row[n] for n in ("row", "column", "ratio")) for row in ratios},
+            {tuple(sorted(row.items())) for row in series},
+        )
+
+    cube = pairs_cube(["tcp:reno", "quinn:bbr", "tcp:cubic"])
+    known = drawn(cube)
+    assert drawn(cube.isel({"flows.0": [2, 0, 1]})) == known
+    assert drawn(cube.isel({"flows.1": [1, 2, 0]})) == known
+    part = drawn(cube.isel({"flows.0": [0], "flows.1": [1, 2]}))  # one against two others
+    pairs = {("tcp:reno", "quinn:bbr"), ("tcp:reno", "tcp:cubic")}
+    both = pairs | {(y, x) for x, y in pairs}
+    assert {(row, column) for row, column, ratio in part[0] if ratio} == both
+    assert part[1] == {row for row in known[1] if (dict(row)["row"], dict(row)["column"]) in both}
+
+
+@pytest.mark.slow
 def test_twenty_five_by_twenty_five_stays_readable_and_small():
     names = [f"stack-{i:02d}:cubic" for i in range(25)]
     chart = plots.interaction_chart(pairs_cube(names, steps=60))

@@ -27,10 +27,10 @@ def pair_trials(cube: xr.Dataset, between_s: Span | None = None) -> xr.DataArray
     trial, as in IMC'22, unless the sweep has a ``settle_s``. Dimensions are ``flows.0`` (x),
     ``flows.1`` (y), ``trial`` and the other swept fields. A run of y against x is a trial of x
     against y too, as 1 - its ratio, so a pair that was run in both orders has the trials of both.
-    NaN where there is no run.
+    NaN where there is no run. Both ``flows`` have all implementations, in one order.
     """
     require_dimensions(cube, FIRST, SECOND)
-    seen = shares(cube, between_s).isel(flow=0)
+    seen = squared(shares(cube, between_s).isel(flow=0))
     if SEED not in seen.dims:
         seen = seen.expand_dims(SEED)
     swapped = 1 - seen.rename({FIRST: SECOND, SECOND: FIRST}).transpose(*seen.dims)
@@ -39,6 +39,12 @@ def pair_trials(cube: xr.Dataset, between_s: Span | None = None) -> xr.DataArray
     ratio = xr.concat([seen, swapped], "order").stack({TRIAL: ["order", SEED]}, create_index=False)
     ratio = ratio.drop_vars(SEED, errors="ignore").dropna(TRIAL, how="all")
     return ratio.assign_attrs(units="1", long_name="throughput ratio").rename("throughput_ratio")
+
+
+def squared(values: xr.DataArray) -> xr.DataArray:
+    """The array with the implementations of both sides on both, in one order; NaN in new cells."""
+    names = list(dict.fromkeys([*values[FIRST].values.tolist(), *values[SECOND].values.tolist()]))
+    return values.reindex({FIRST: names, SECOND: names})
 
 
 def throughput_ratios(cube: xr.Dataset, between_s: Span | None = None) -> xr.DataArray:
@@ -136,7 +142,12 @@ def _square(ratios: xr.DataArray) -> npt.NDArray[np.float64]:
     if set(ratios.dims) != {FIRST, SECOND}:
         more = ", ".join(str(d) for d in ratios.dims if d not in (FIRST, SECOND))
         raise MetricError(f"choose one value of {more} first; only pairs can be compared")
-    return ratios.transpose(FIRST, SECOND).values.astype(float)
+    names = ratios[FIRST].values.tolist()
+    if sorted(names) != sorted(ratios[SECOND].values.tolist()):
+        raise MetricError(
+            f"{FIRST} and {SECOND} have different implementations; choose the same for both"
+        )
+    return ratios.sel({SECOND: names}).transpose(FIRST, SECOND).values.astype(float)
 
 
 def require_dimensions(cube: xr.Dataset, *dims: str) -> None:

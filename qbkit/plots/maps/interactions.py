@@ -19,6 +19,7 @@ from qbkit.metrics.maps.interactions import (
     expectations,
     interactions,
     pair_trials,
+    squared,
 )
 from qbkit.metrics.maps.shares import settle_s
 from qbkit.metrics.verdicts.reasons import interval_text
@@ -225,7 +226,7 @@ def _series(cube: xr.Dataset) -> alt.InlineData:
     mbps = cube["series_throughput_mbps"]
     if SEED in mbps.dims:
         mbps = mbps.isel({SEED: 0})
-    mbps = mbps.transpose(FIRST, SECOND, "flow", "time")
+    mbps = squared(mbps).transpose(FIRST, SECOND, "flow", "time")
     names = [str(n) for n in mbps[FIRST].values]
     factor = max(1, -(-4 * mbps.sizes["time"] * len(names) ** 2 // 2 // MAX_ROWS))
     coarse = mbps.coarsen(time=factor, boundary="trim").mean()
