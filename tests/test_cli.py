@@ -20,6 +20,10 @@ from test_failures import descendants, heed_interrupts, wait_for_guest
 import qbkit as qb
 from qbkit.cli import main
 from qbkit.cli.output import print_table
+from qbkit.errors import RunFailed
+from qbkit.execution.many import Outcome
+from qbkit.execution.sweeps import SweepResult
+from qbkit.store.cube import cube
 
 INTERRUPTED = "qbkit: interrupted; what was finished is stored, and the same command does the rest"
 QBKIT = [sys.executable, "-m", "qbkit.cli"]
@@ -165,6 +169,27 @@ def test_qbkit_alone_prints_help(here):
     assert (status, complaint) == (0, "")
     assert out.startswith("Usage:")
     assert "conformance" in out
+
+
+def test_failed_runs_of_a_sweep_are_named_by_its_fields_each_reason_once(
+    here, tmp_path, monkeypatch
+):
+    spec = tmp_path / "sweep.yaml"
+    spec.write_text("name: x\nbase: {flows: ['tcp:cubic']}\nsweep: {seed: [1, 2, 3]}")
+    sweep = qb.Sweep.from_file(spec)
+    gone, bad = RunFailed("the scheduler is gone"), RunFailed("it broke")
+    failures = [
+        Outcome(point.experiment, name=name, error=error)
+        for point, name, error in zip(sweep.points(), "abc", (gone, bad, gone), strict=True)
+    ]
+    result = SweepResult(cube(sweep, ["a", "b", "c"], {}), failures, runs=3, ran=3)
+    monkeypatch.setattr(qb, "run_sweep", lambda *_, **__: result)
+    status, _, said = here("sweep", str(spec), "--out", str(tmp_path))
+    assert status == 1
+    assert said.splitlines() == [
+        "a (seed = 1), and 1 more: the scheduler is gone",
+        "b (seed = 2): it broke",
+    ]
 
 
 def test_a_dry_run_needs_no_folder(here, tmp_path):

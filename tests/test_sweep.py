@@ -307,6 +307,11 @@ def test_a_run_that_fails_is_reported_and_the_others_go_on(tmp_path: Path):
     (failure,) = outcome.failures
     assert "cannot be 1000000000000" in failure.reason
     assert "cannot be 1000000000000" in (tmp_path / "failures.json").read_text()
+    (told,) = json.loads((tmp_path / "failures.json").read_text())
+    assert told["point"] == {"flows.0.options.initial_window_packets": 10**12}
+    assert repr(outcome) == (
+        "<sweep: 2 runs, 2 now, 1 failed; 2 of flows.0.options.initial_window_packets>"
+    )
 
 
 @pytest.mark.guest

@@ -130,13 +130,18 @@ def sweep_command(
     outcome = qb.run_sweep(
         sweep, out, engine=engine, scheduler=scheduler, progress=not as_json, published=published
     )
-    failures = [{"run": f.name, "reason": f.reason} for f in outcome.failures]
+    failures = outcome.report()
     if as_json:
         counts = {"runs": outcome.runs, "ran": outcome.ran, "ended_early": outcome.ended_early}
         print_json({**counts, "failures": failures, "out": out})
     else:
         early = f", {outcome.ended_early} ended early" if outcome.ended_early else ""
         click.echo(f"{outcome.runs} runs, {outcome.ran} now{early}, {len(failures)} failed: {out}")
+    by_reason: dict[str, list[dict[str, Any]]] = {}
     for failure in failures:
-        click.echo(f"{failure['run']}: {failure['reason']}", err=True)
+        by_reason.setdefault(failure["reason"], []).append(failure)
+    for reason, (first, *others) in by_reason.items():
+        point = ", ".join(f"{field} = {value}" for field, value in first["point"].items())
+        more = f", and {len(others)} more" if others else ""
+        click.echo(f"{first['run']} ({point}){more}: {reason}", err=True)
     return 1 if failures else 0

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 from filelock import Timeout
 
@@ -36,7 +37,7 @@ FAILURES = "failures.json"
 LOCK = ".lock"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SweepResult:
     """A finished sweep: its cube, and the runs that failed twice."""
 
@@ -47,6 +48,25 @@ class SweepResult:
     """How many ran now; the others were stored."""
     ended_early: int = 0
     """Runs with a connection that ended before its flow did; they are results, not failures."""
+
+    def report(self) -> list[dict[str, Any]]:
+        """Each run that failed: its name, the value of each swept field, its flows, and why."""
+        names = self.cube["run"]
+        found = []
+        for failure in self.failures:
+            place = np.argwhere(names.values == failure.name)[0]
+            values = {f: names[f].values[i].item() for f, i in zip(names.dims, place, strict=True)}
+            flows = failure.experiment.labels
+            found.append(
+                {"run": failure.name, "point": values, "flows": flows, "reason": failure.reason}
+            )
+        return found
+
+    def __repr__(self) -> str:
+        swept = ", ".join(f"{n} of {field}" for field, n in self.cube["run"].sizes.items())
+        early = f", {self.ended_early} ended early" if self.ended_early else ""
+        counts = f"{self.runs} runs, {self.ran} now{early}, {len(self.failures)} failed"
+        return f"<sweep: {counts}; {swept}>"
 
 
 def run_sweep(
@@ -91,10 +111,11 @@ def run_sweep(
         reason = f"it ended, but its result is not in {url}; give a folder that all workers share"
         failed.update({name: RunFailed(reason) for name in lost})
         failures = [Outcome(experiments[n], name=n, error=error) for n, error in failed.items()]
+        early = sum(EARLY_END in found[name] for name in experiments if name in found)
         whole = cube(sweep, ids, found)
-        _write(whole, failures, url)
-    early = sum(EARLY_END in found[name] for name in experiments if name in found)
-    return SweepResult(whole, failures, len(experiments), len(missing), early)
+        result = SweepResult(whole, failures, len(experiments), len(missing), early)
+        _write(result, url)
+    return result
 
 
 def _run_into(spec: str, name: str, url: str, engine: str | None) -> None:
@@ -175,15 +196,14 @@ def publish_sweep(spec: str | Path, out: str | Path, *, engine: str | None = Non
     return write_cube(whole, source)
 
 
-def _write(whole: xr.Dataset, failures: list[Outcome], url: str) -> None:
+def _write(result: SweepResult, url: str) -> None:
     """Store the cube and the list of failures."""
-    report = [{"run": f.name, "flows": f.experiment.labels, "reason": f.reason} for f in failures]
     advice = "free space, then start the sweep again: no run is lost"
     with storage(f"cannot write the cube to {url}", advice):
-        put_cube(whole, url)
+        put_cube(result.cube, url)
         files, root = opened(url)
         with files.open(f"{root}/{FAILURES}", "w") as file:
-            json.dump(report, file, indent=1)
+            json.dump(result.report(), file, indent=1)
 
 
 def put_cube(whole: xr.Dataset, url: str) -> None:
