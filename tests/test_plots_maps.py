@@ -134,6 +134,29 @@ def test_the_matrix_is_ordered_by_dominance_and_mirrored():
 
 
 @pytest.mark.slow
+def test_the_throughput_of_a_pair_is_that_of_its_ratio():
+    """The drawn steps are coarser, and do not hold all of the trial."""
+    names = [f"stack-{i:02d}:cubic" for i in range(25)]
+    cube = pairs_cube(names, steps=80)
+    growing = cube.series_throughput_mbps * cube.time / cube.time.mean()
+    cube["series_throughput_mbps"] = growing
+    cube.attrs["sweep"] = '{"settle_s": 21}'
+    tables = tables_of(plots.interaction_chart(cube))
+    means = {(c["row"], c["column"], c["side"]): float(c["mean"]) for c in _of(tables, "mean")}
+    ratios = {(c["row"], c["column"]): float(c["ratio"]) for c in _of(tables, "ratio")}
+    seen = growing.sel(time=slice(21, None)).mean("time")
+    assert means[names[0], names[1], "row"] == pytest.approx(float(seen[0, 1, 0]))
+    for (row, column), ratio in ratios.items():
+        mine, other = (means[row, column, side] for side in ("row", "column"))
+        assert mine / (mine + other) == pytest.approx(ratio, abs=1e-6)
+    assert max(float(c["time_s"]) for c in _of(tables, "time_s")) < 79
+
+
+def _of(tables, column):
+    return next(table for table in tables if column in table[0])
+
+
+@pytest.mark.slow
 def test_rows_and_columns_in_another_order_keep_their_flows():
     """A sweep may name the same implementations in two orders, or others on either side."""
 

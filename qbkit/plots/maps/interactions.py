@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import altair as alt
@@ -21,7 +21,7 @@ from qbkit.metrics.maps.interactions import (
     pair_trials,
     squared,
 )
-from qbkit.metrics.maps.shares import settle_s
+from qbkit.metrics.maps.shares import settle_s, settled_throughput_mbps
 from qbkit.metrics.verdicts.reasons import interval_text
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
@@ -29,6 +29,7 @@ from qbkit.plots.drawing.charts import HConcatChart, LayerChart, VConcatChart
 from qbkit.plots.drawing.data import PRINTED, inline, long_table
 from qbkit.plots.drawing.pointer import cell_choice, hover, one_brush
 from qbkit.plots.maps.conformance_map import tile_legend
+from qbkit.traces.arrays import FloatArray
 
 CELL = 27
 DETAIL_WIDTH, DETAIL_HEIGHT = 330, 190
@@ -205,12 +206,12 @@ def _detail(cube: xr.Dataset, chosen: alt.Parameter) -> alt.LayerChart:
             color=colour,
         )
     )
+    # Not the mean of the series, whose steps are coarser and end earlier.
+    means = _means(cube)
     captions = [
-        alt.Chart(series)
+        alt.Chart(means)
         .transform_filter(chosen)
         .transform_filter(alt.datum.side == side)
-        .transform_filter(alt.datum.time_s >= settle_s(cube))
-        .transform_aggregate(mean="mean(throughput_mbps)", groupby=["name", "side"])
         .transform_calculate(words="datum.name + '  ' + format(datum.mean, '.1f') + ' Mbit/s'")
         .mark_text(align="left", baseline="bottom", fontSize=12, fontWeight=600)
         .encode(x=alt.value(0), y=alt.value(y), text="words:N", color=colour)
@@ -221,29 +222,38 @@ def _detail(cube: xr.Dataset, chosen: alt.Parameter) -> alt.LayerChart:
     )
 
 
+def _means(cube: xr.Dataset) -> alt.InlineData:
+    """Mean throughput of both flows of each pair, that of which the ratios are."""
+    mbps = _first_trial(settled_throughput_mbps(cube))
+    return inline(long_table((where, {"mean": [mean]}) for where, mean in _sides(mbps)), PRINTED)
+
+
 def _series(cube: xr.Dataset) -> alt.InlineData:
-    """Both flows of each pair over time, in the order of the run and mirrored."""
-    mbps = cube["series_throughput_mbps"]
-    if SEED in mbps.dims:
-        mbps = mbps.isel({SEED: 0})
-    mbps = squared(mbps).transpose(FIRST, SECOND, "flow", "time")
-    names = [str(n) for n in mbps[FIRST].values]
-    factor = max(1, -(-4 * mbps.sizes["time"] * len(names) ** 2 // 2 // MAX_ROWS))
+    """Throughput of both flows of each pair over time, in steps for which there is room."""
+    mbps = _first_trial(cube["series_throughput_mbps"])
+    pairs = mbps.sizes[FIRST] * mbps.sizes[SECOND]
+    factor = max(1, -(-4 * mbps.sizes["time"] * pairs // 2 // MAX_ROWS))
     coarse = mbps.coarsen(time=factor, boundary="trim").mean()
     time_s = coarse["time"].values
-    parts = []
-    for i, j in np.argwhere(np.isfinite(coarse.values).any(axis=(2, 3))):
-        x, y = names[i], names[j]
-        run = coarse.values[i, j]
-        ways = (
-            [(x, y, run)]
-            if x == y or np.isfinite(coarse.values[j, i]).any()
-            else [(x, y, run), (y, x, run[::-1])]
-        )
-        for row, column, flows in ways:
-            for side, name, flow in zip(("row", "column"), (row, column), flows, strict=True):
-                where = {"row": row, "column": column, "side": side, "name": name}
-                parts.append((where, {"time_s": time_s, "throughput_mbps": flow}))
+    parts = [(where, {"time_s": time_s, "throughput_mbps": flow}) for where, flow in _sides(coarse)]
     if not parts:
         raise MetricError("the cube has no series of a pair; run the sweep first")
     return inline(long_table(parts))
+
+
+def _first_trial(values: xr.DataArray) -> xr.DataArray:
+    return values.isel({SEED: 0}) if SEED in values.dims else values
+
+
+def _sides(mbps: xr.DataArray) -> Iterator[tuple[dict[str, str], FloatArray]]:
+    """What either flow of each pair gets, in the order of the run, and mirrored without another."""
+    mbps = squared(mbps).transpose(FIRST, SECOND, "flow", ...)
+    names, values = [str(n) for n in mbps[FIRST].values], mbps.values
+    known = np.isfinite(values).reshape(len(names), len(names), -1).any(axis=2)
+    for i, j in np.argwhere(known):
+        ways = [(names[i], names[j], values[i, j])]
+        if i != j and not known[j, i]:
+            ways.append((names[j], names[i], values[i, j][::-1]))
+        for row, column, flows in ways:
+            for side, name, flow in zip(("row", "column"), (row, column), flows, strict=True):
+                yield {"row": row, "column": column, "side": side, "name": name}, flow
