@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+import warnings
 from contextlib import ExitStack
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
@@ -85,6 +86,16 @@ def test_an_object_store_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, p
 def test_a_place_that_fsspec_does_not_know(use):
     with pytest.raises(StoreError, match=r"nope://x for results: Protocol not known: nope; give a"):
         use("nope://x")
+
+
+def test_plain_xarray_opens_a_cube_and_writes_it_again(tmp_path: Path):
+    put_cube(cube(SWEEP, NAMES, plain_figures(5)), str(tmp_path))
+    opened = xr.open_zarr(tmp_path / "cube.zarr")  # without a warning
+    loaded = qb.load_sweep(tmp_path)
+    xr.testing.assert_identical(opened.load(), loaded)
+    with warnings.catch_warnings(action="ignore"):  # of Zarr, on texts in its format 3
+        loaded.to_zarr(tmp_path / "mine.zarr")
+    xr.testing.assert_identical(xr.open_zarr(tmp_path / "mine.zarr").load(), loaded)
 
 
 def test_a_damaged_cube_is_not_a_missing_one(tmp_path: Path):

@@ -238,7 +238,7 @@ def _pieces(whole: xr.Dataset) -> dict[str, bytes]:
     from zarr.storage import MemoryStore
 
     pieces: dict[str, Buffer] = {}
-    whole.to_zarr(MemoryStore(pieces), consolidated=False, zarr_format=2)
+    whole.to_zarr(MemoryStore(pieces), consolidated=True, zarr_format=2)
     return {key: piece.to_bytes() for key, piece in pieces.items()}
 
 

@@ -63,7 +63,8 @@ def load_cube(url: str) -> xr.Dataset:
     opened(place)  # raises for an unknown protocol
     with storage(f"there is no cube in {url}", "run the sweep first"):
         try:
-            return xr.open_zarr(f"{place}/{CUBE}", consolidated=False).load()
+            stored = xr.open_zarr(f"{place}/{CUBE}", consolidated=False).load()
+            return stored.drop_encoding()  # with it, xarray cannot write it as Zarr of format 3
         except Exception as error:  # Zarr raises nearly anything on a damaged description
             if _is_storage_error(error):
                 raise
