@@ -153,6 +153,15 @@ def test_events_are_published_where_a_stack_is_not_built(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+def test_a_published_evaluation_opens_where_no_engine_works(tmp_path, monkeypatch):
+    monkeypatch.setenv("QBKIT_KERNEL", str(tmp_path / "no-kernel-here"))
+    executed = notebooks.execute("16", tmp_path, {"sender": "quinn:bbr"}).read_text()
+    assert "this is the published evaluation of quinn:bbr" in executed
+    with pytest.raises(QbkitError, match="EngineError"):
+        notebooks.execute("16", tmp_path, {"sender": "tcp:vegas"})
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "parameters", "words"),
     [
