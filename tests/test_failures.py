@@ -286,6 +286,16 @@ def test_noexec_memory_folder_is_one_sentence(tmp_path, monkeypatch):
 
 
 @pytest.mark.guest
+def test_a_limit_on_file_sizes_is_one_sentence():
+    limited = "import resource as r, sys; r.setrlimit(r.RLIMIT_FSIZE, (10**8, 10**8)); "
+    limited += "from qbkit.cli import main; sys.argv = ['qbkit', 'kernel']; main()"
+    done = subprocess.run([sys.executable, "-c", limited], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "its memory is a file, and files may not be so large here; allow it (u" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.guest
 def test_forbidden_seccomp_is_one_sentence():
     wrapper = Path(__file__).with_name("forbidding.py")
     forbidding = [sys.executable, str(wrapper), "ptrace,seccomp"]

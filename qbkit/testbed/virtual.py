@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -134,5 +135,10 @@ def _why_no_boot(lines: list[str], code: int | None) -> str:
     for word, sentence in BOOT_PROBLEMS.items():
         if word in text:
             return f"the guest does not boot: {sentence.format(memory=memory.file_folder())}"
+    if code == -signal.SIGXFSZ:
+        return (
+            "the guest does not boot: its memory is a file, and files may not be so large here; "
+            "allow it (ulimit -f unlimited)"
+        )
     last = lines[-1] if lines else f"exit status {code}, no output"
     return f"the guest does not boot: {last} (see `qbkit doctor`)"
