@@ -16,6 +16,7 @@ import root_archive
 from wheel_file import ANY, Wheel
 
 from qbkit import __version__, stacks
+from qbkit.cli.notebooks import WHAT
 from qbkit.errors import EngineError, StackNotReady
 from qbkit.settings import cache_folder
 from qbkit.stacks.base import Stack
@@ -145,7 +146,7 @@ def _notebooks() -> Wheel:
         "qbkit-notebooks", __version__, summary, "MIT", ANY, (f"qbkit[notebooks]=={__version__}",)
     )
     wheel.group = "qbkit.published"
-    for name in ("notebooks", "data"):
+    for name in WHAT:
         wheel.add(HERE / name, name)
     return wheel
 

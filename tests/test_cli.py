@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -473,6 +474,19 @@ def test_without_notebooks_the_answer_is_where_they_are(here, tmp_path, monkeypa
     monkeypatch.setattr("qbkit.execution.notebooks.FOLDER", tmp_path)
     status, _, complaint = here("notebook", "01")
     assert (status, complaint.endswith("with: pip install qbkit-notebooks\n")) == (2, True)
+
+
+def test_copied_notebooks_have_what_their_texts_link_to(here, tmp_path):
+    status, _, _ = here("notebooks", "copy", str(tmp_path))
+    assert status == 0
+    found = 0
+    for path in (tmp_path / "notebooks").glob("*.ipynb"):
+        for cell in json.loads(path.read_text())["cells"]:
+            text = "".join(cell["source"]) if cell["cell_type"] == "markdown" else ""
+            for link in re.findall(r"\]\((?!https?:)([^)#\s]+)", text):
+                assert (path.parent / link).exists(), (path.name, link)
+                found += 1
+    assert found > 30
 
 
 def test_notebooks_alone_prints_help(here):

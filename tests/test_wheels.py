@@ -138,7 +138,7 @@ def test_every_wheel_of_stacks_says_its_licences():
 
 
 def test_notebooks_and_data_are_copied_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    for name in ("notebooks", "data"):
+    for name in copying.WHAT:
         (tmp_path / "source" / name / "sub").mkdir(parents=True)
         (tmp_path / "source" / name / "sub/file.txt").write_text(name)
     monkeypatch.setattr(settings, "shipped", lambda name: tmp_path / "source" / name)

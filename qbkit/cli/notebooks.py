@@ -12,7 +12,8 @@ import click
 from qbkit.cli import options
 from qbkit.cli.output import print_json
 
-WHAT = ("notebooks", "data")
+WHAT = ("notebooks", "data", "docs/_static/pictures", "docs/howto")
+"""Folders that go together: notebooks open data, show pictures and link to guides."""
 
 
 @click.command("notebook")
@@ -86,7 +87,7 @@ def _value(key: str, text: str) -> Any:
 
 @click.group("notebooks")
 def notebooks_command() -> None:
-    """List the notebooks, or copy them with the published data that they open."""
+    """List the notebooks, or copy them with what they open: data, pictures and guides."""
 
 
 @notebooks_command.command("list")
@@ -99,7 +100,7 @@ def listing() -> None:
 @notebooks_command.command("copy")
 @click.argument("folder", type=options.FOLDER, default=Path("qbkit"))
 def copy(folder: Path) -> None:
-    """Copy notebooks and data into FOLDER, by default ./qbkit; existing files are kept."""
+    """Copy notebooks and what they open to FOLDER, by default ./qbkit; existing files are kept."""
     from qbkit.files import writing
 
     with writing(folder):
