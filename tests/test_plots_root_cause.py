@@ -188,6 +188,20 @@ def test_the_window_chart_has_window_and_growth():
 
 
 @pytest.mark.slow
+def test_the_mean_growth_of_a_long_connection_is_not_that_of_its_extremes():
+    tables = EventTables()
+    for k in range(9000):  # grows by 1 kB an RTT, nine times, and then falls back
+        tables.metrics(k * RTT_S, cwnd_bytes=10_000 + 1000 * (k % 10), srtt_ms=100)
+    log = tables.dataset(source="test")
+    growth = figures.cwnd_growth(log)[1] / 1e3
+    assert np.nanmean(growth) == pytest.approx(0, abs=0.01)
+    found = [t for t in tables_of(plots.cwnd_chart({"a": log})) if set(t[0]) == {*t[0], "kb"}]
+    means = [np.mean([float(row["kb"]) for row in t]) for t in found if "kind" not in t[0]]
+    assert min(map(abs, means)) < 0.01  # the number beside the panel
+    assert all(len(t) <= 5000 for t in found)
+
+
+@pytest.mark.slow
 def test_bytes_acked_are_compared_with_the_reference():
     logs = {"a": events(lost=(20, 21)), "b": events(), "short": events(100)}
     ahead = next(t for t in tables_of(plots.bytes_acked_chart(logs, reference="b")) if "kb" in t[0])

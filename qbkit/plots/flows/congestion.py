@@ -18,6 +18,7 @@ from qbkit.plots.flows.connection import (
     Panel,
     Readout,
     at_time,
+    averaged,
     line_kinds,
     reporting,
     stacked,
@@ -104,12 +105,13 @@ def growth_panel(frame: Frame, connections: Events, height: int = 130) -> Panel:
     """Panel of the window's growth per round trip (kB), on a scale that is linear around 0."""
     connections, notes = reporting(connections, reports_growth, GROWTH)
     rows = frame.rows // (2 * len(connections))
-    columns = {}
+    columns, means = {}, {}
     for label, events in connections.items():
         time_s, growth = cwnd_growth(events)
-        known = np.isfinite(growth)
-        kept = np.flatnonzero(known)[thinned(growth[known], rows)]
-        columns[label] = {"time_s": time_s[kept], "kb": growth[kept] / 1e3}
+        time_s, kb = time_s[np.isfinite(growth)], growth[np.isfinite(growth)] / 1e3
+        kept = thinned(kb, rows)
+        columns[label] = {"time_s": time_s[kept], "kb": kb[kept]}
+        means[label] = {"time_s": averaged(time_s, rows), "kb": averaged(kb, rows)}
     data = table(columns)
 
     def draw(x: alt.X) -> Sequence[alt.Chart]:
@@ -122,7 +124,8 @@ def growth_panel(frame: Frame, connections: Events, height: int = 130) -> Panel:
             hover(base, at_time("kb", "kB per RTT", "+.2f")),
         ]
 
-    return Panel(draw, height, Readout("mean, kB/RTT", data, "kb", "mean", "+.2f"), notes)
+    readout = Readout("mean, kB/RTT", table(means), "kb", "mean", "+.2f")
+    return Panel(draw, height, readout, notes)
 
 
 def _lines(events: xr.Dataset, kinds: dict[str, str], rows: int) -> dict[str, list[object]]:

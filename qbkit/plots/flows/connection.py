@@ -174,6 +174,17 @@ def thinned(values: FloatArray, rows: int) -> IntArray:
     return np.unique(np.array(kept))
 
 
+def averaged(values: FloatArray, rows: int) -> FloatArray:
+    """Means of at most ``rows`` stretches of as many values each; the last one may be shorter.
+
+    Unlike that of `thinned` values, which are the extremes, their mean is that of the values.
+    """
+    size = max(1, -(-len(values) // rows))
+    starts = np.arange(0, len(values), size)
+    means: FloatArray = np.add.reduceat(values, starts) / np.diff(np.append(starts, len(values)))
+    return means
+
+
 def table(*parts: Mapping[str, Mapping[str, Any]]) -> alt.InlineData:
     """One inline table of columns by label; all parts have the same columns."""
     items = (item for part in parts for item in part.items())
