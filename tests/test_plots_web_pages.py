@@ -111,6 +111,12 @@ def test_shares_are_of_each_type(loads: list[xr.Dataset]):
     assert shares.loc["image", "h2"] == 100
 
 
+@pytest.mark.parametrize("name", ["streams_chart", "multiplexing_chart", "film_chart"])
+def test_without_loads_there_is_nothing_to_show(name):
+    with pytest.raises(MetricError, match="there is nothing to show; give page loads"):
+        getattr(qb.plots, name)({})
+
+
 def test_a_run_without_a_page_is_refused():
     with pytest.raises(MetricError, match="this run is no page load"):
         page_table([xr.Dataset()])

@@ -27,6 +27,7 @@ FILM_WIDTH, FILM_HEIGHT = 384, 288
 STEP_S = 0.02
 STREAMS = "A row is a resource, from its request on; a bar is data received in a row."
 ORDER = "Each colour is a stream; a segment is data of one stream in a row."
+NOTHING = "there is nothing to show; give page loads of a browser by their names"
 
 
 def streams_chart(loads: Mapping[str, xr.Dataset]) -> alt.VConcatChart:
@@ -35,6 +36,8 @@ def streams_chart(loads: Mapping[str, xr.Dataset]) -> alt.VConcatChart:
     A row is a resource in the order of the requests, from its request (thin line) to its last byte;
     each bar is data that the browser received in a row. Colours are the urgencies of RFC 9218.
     """
+    if not loads:
+        raise MetricError(NOTHING)
     panels = [_streams(name, run) for name, run in loads.items()]
     chart = VConcatChart(vconcat=panels).resolve_scale(x="shared", color="shared")
     return chart.properties(**heading("Data by stream", [STREAMS], WIDTH))
@@ -46,6 +49,8 @@ def multiplexing_chart(loads: Mapping[str, xr.Dataset]) -> alt.VConcatChart:
     The axis counts bytes. Each colour is a stream; a segment is data of one stream in a row. The
     titles name the strategy that `qbkit.metrics.page_multiplexing` infers.
     """
+    if not loads:
+        raise MetricError(NOTHING)
     panels = [_strip(name, run) for name, run in loads.items()]
     chart = VConcatChart(vconcat=panels).resolve_scale(color="independent")
     return chart.properties(**heading("Order of the data", [ORDER], WIDTH))
@@ -57,7 +62,7 @@ def film_chart(loads: Mapping[str, xr.Dataset]) -> alt.Chart:
         row for place, (name, run) in enumerate(loads.items()) for row in _film(place, name, run)
     ]
     if not rows:
-        raise MetricError("there is nothing to show; give page loads of a browser by their names")
+        raise MetricError(NOTHING)
     end_s = max(row["from_s"] for row in rows)
     last_s = np.ceil(end_s / STEP_S) * STEP_S + STEP_S
     slider = alt.binding_range(min=0, max=float(last_s), step=STEP_S, name="Time (s) ")
