@@ -271,6 +271,27 @@ def test_the_contents_of_a_file_that_a_controller_opens_are_part_of_its_flow(
             qb.Experiment(flows=[flow], duration_s=1).run()
 
 
+@pytest.mark.parametrize(
+    ("value", "later"),
+    [("1.0", "4.0"), ("[1, 2]", "[1, 3]"), ("np.ones(3)", "np.zeros(3)"), ("[1]", "np.ones(1)")],
+)
+def test_a_value_that_a_later_cell_changes_is_refused_and_an_equal_one_is_not(
+    value: str, later: str
+) -> None:
+    body = "def on_ack(self, ack):\n        self.window_bytes = G * T"
+    names = run_cell(f"import numpy as np\nG = {value}\n" + cell(body) + "T = [1, 2]\n")
+    qb.Flow("qbkit:my-cc")
+    exec(f"G = {value}; T = [1, 2]", names)
+    flow = qb.Flow("qbkit:my-cc")
+    exec(f"G = {later}", names)
+    with pytest.raises(SpecError, match=r"uses G, which is .* assign G in one statement of that c"):
+        qb.Flow("qbkit:my-cc")
+    assert "G = " in flow.source
+    exec(f"G = {value}; T.append(3)", names)
+    with pytest.raises(SpecError, match=r"uses T, which is \[1, 2, 3\] here and would be \[1, 2\]"):
+        qb.Flow("qbkit:my-cc")
+
+
 # What is refused
 
 

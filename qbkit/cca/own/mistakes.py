@@ -203,30 +203,44 @@ def _folder_of(module: str) -> Path | None:
 
 
 def require_values(
-    text: str, there: type[Controller], known: Mapping[str, object], name: str
+    text: str,
+    there: type[Controller],
+    known: Mapping[str, object],
+    name: str,
+    *,
+    has_ended: bool = False,
 ) -> None:
-    """Raise SpecError for a value above the class that the guest would not have.
+    """Raise SpecError for a value of the cell that is another one in the guest.
 
-    Only definitions travel, so what a loop, a condition or a method made of a value does not.
-    ``there`` is the class in the source of a controller, ``known`` are the globals of its cell.
+    Only definitions travel, so what a loop, a condition, a method or a later cell made of a value
+    does not. ``there`` is the class in the source of a controller, ``known`` are the globals of its
+    cell, which made what follows the class if it ``has_ended``.
     """
     functions = [value for value in vars(there).values() if inspect.isfunction(value)]
     sent = functions[0].__globals__ if functions else {}
     for node in ast.parse(text).body:
-        if isinstance(node, ast.ClassDef) and node.name == there.__name__:
+        if isinstance(node, ast.ClassDef) and node.name == there.__name__ and not has_ended:
             return
         if not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             continue
         for word in {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & {*known} & {*sent}:
-            both = here, in_guest = known[word], sent[word]
-            if any(map(_is_literal, both)) and not (
-                all(map(_is_literal, both)) and here == in_guest
-            ):
+            here, in_guest = known[word], sent[word]
+            if not _is_same(here, in_guest):
                 raise SpecError(
                     f"controller {name!r} uses {word}, which is {here!r:.40} here and would be "
                     f"{in_guest!r:.40} in the guest: only imports, functions, classes and "
-                    f"assignments of a cell go there; assign {word} in one statement"
+                    f"assignments of its cell go there; assign {word} in one statement of that "
+                    "cell, and run it again"
                 )
+
+
+def _is_same(here: object, in_guest: object) -> bool:
+    """Whether two values are equal, as far as they can be compared: literals, and arrays."""
+    both = here, in_guest
+    if any(map(_is_literal, both)):
+        return all(map(_is_literal, both)) and here == in_guest
+    raw = [value.tobytes() for value in both if hasattr(value, "tobytes")]
+    return len(raw) < len(both) or raw[0] == raw[1]
 
 
 def _is_literal(value: object) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -41,6 +41,10 @@ class Brought:
     source: str
     attributes: dict[str, object]
     """Those of the class when it was registered."""
+    there: type[Controller]
+    """The class that its source makes."""
+    known: Mapping[str, Any]
+    """The globals of its cell, as they are now."""
 
 
 _of_cells: dict[str, Brought] = {}
@@ -84,8 +88,8 @@ def source_of(name: str) -> str | None:
     """The text of a controller that travels; None for a built-in one, and for an unknown name.
 
     It ends with the digests of the files that it opens, as they are now. Raises SpecError for a
-    class that was changed since its cell ran, of which the text has no change, and for a file that
-    the guest does not see.
+    class or a value that was changed since its cell ran, of which the text has no change, and for a
+    file that the guest does not see.
     """
     if name in builtin_names():
         return None
@@ -128,10 +132,11 @@ def _brought(name: str, kind: Any, file: str, known: dict[str, Any]) -> Brought:
     require_attributes(kind, name)
     text = source_of_class(kind, name, file, known)
     require_modules(text, name)
-    require_values(text, find(name, text), known, name)
+    there = find(name, text)
+    require_values(text, there, known, name)
     require_free_names(text, name)
     require_silence(text, name)
-    return Brought(kind, text, _attributes(kind))
+    return Brought(kind, text, _attributes(kind), there, known)
 
 
 def _attributes(kind: type) -> dict[str, object]:
@@ -139,6 +144,7 @@ def _attributes(kind: type) -> dict[str, object]:
 
 
 def _unchanged(name: str, brought: Brought) -> Brought:
+    require_values(brought.source, brought.there, brought.known, name, has_ended=True)
     then, now = brought.attributes, _attributes(brought.kind)
     for word in {**then, **now}:
         if then.get(word) is not now.get(word):
