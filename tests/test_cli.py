@@ -193,6 +193,14 @@ def test_failed_runs_of_a_sweep_are_named_by_its_fields_each_reason_once(
     ]
 
 
+def test_a_damaged_file_is_no_run(here, tmp_path, monkeypatch):
+    monkeypatch.setenv("QBKIT_RUNS", str(tmp_path))
+    (tmp_path / "0123456789abcdef.nc").write_text("no netCDF")
+    status, out, said = here("runs")
+    assert (status, out.strip().startswith("0 runs in")) == (0, True)
+    assert "0123456789abcdef.nc is damaged" in said
+
+
 def test_a_dry_run_needs_no_folder(here, tmp_path):
     spec = tmp_path / "sweep.yaml"
     spec.write_text("name: x\nbase: {flows: ['tcp:cubic']}\nsweep: {seed: [1, 2, 3]}")

@@ -39,7 +39,7 @@ def runs_command(stale: bool, as_json: bool) -> None:
     print_table([{name: row[name] for name in shown} for row in rows if not row["problem"]])
     print_warnings(row["problem"] for row in rows if row["problem"])
     what = f"runs of another measurement version than {measurement.VERSION}" if stale else "runs"
-    count = sum(not row["problem"] for row in rows) if stale else len(rows)
+    count = sum(not row["problem"] for row in rows)
     click.echo(f"{count} {what} in {default_folder()}")
 
 

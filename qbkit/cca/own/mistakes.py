@@ -188,7 +188,7 @@ def require_modules(text: str, name: str) -> None:
             if folder not in (None, site):
                 raise SpecError(
                     f"controller {name!r} imports {word} from {folder}, which does not go into the "
-                    "guest; write what it uses into its cell, or install the module"
+                    "guest; write what it uses into its cell or file, or install it"
                 )
 
 
