@@ -303,6 +303,14 @@ def test_drains_that_a_window_makes_are_no_gain(limited, found):
     assert causes(test, reference) == found
 
 
+@pytest.mark.parametrize(("kept", "cause"), [(0.94, "cruise_part"), (1.02, "drain_rate")])
+def test_a_drain_in_which_nothing_leaves_is_headroom(kept, cause):
+    """A window with headroom waits after a probe; a gain of 0.2 drains as deep, and refills."""
+    waits = side(drain_rate=[0.16] * 4, in_flight_bdp=[kept] * 4, cruise_part=[0.48] * 4)
+    usual = side(drain_rate=[0.83] * 4, in_flight_bdp=[1.015] * 4, cruise_part=[0.51] * 4)
+    assert causes(waits, usual) == causes(usual, waits) == [cause]
+
+
 def test_what_flow_control_holds_is_no_model_of_the_path():
     cubic = side(decrease_factor=[0.7] * 4, growth=["cubic"] * 4)
     held = side(probe_up_gain=[1.2] * 4, growth=["probing"] * 4, window_cap_packets=[90.0] * 4)

@@ -37,6 +37,7 @@ from qbkit.metrics.parameters.windows import (
     is_held_below,
     never_fills,
     of_windows,
+    waits_for_headroom,
 )
 
 DRAINS = ("probe_down_gain", "drain_rate")
@@ -85,7 +86,10 @@ def compare(
     causes += _behaviours(test, reference, delta_throughput_part, models=models)
     if shapes:  # a line has no K
         causes = [d for d in causes if d.name != K_PART]
-    if models:
+    if models and waits_for_headroom(test, reference):
+        headroom = by_rule(CRUISE, test[CRUISE], reference[CRUISE], delta_throughput_part)
+        causes = [headroom, *(d for d in causes if d.name not in (CRUISE, *DRAINS))]
+    elif models:
         causes = [d for d in causes if d.name not in DRAINS or not of_windows(d, test, reference)]
     symptoms = [symptom(n, test, reference) for n in names if n in SYMPTOMS]
     unknown = math.inf if governing else -math.inf

@@ -8,10 +8,13 @@ from qbkit.metrics.parameters.estimates import Parameters
 from qbkit.metrics.parameters.laws import CAP
 from qbkit.metrics.parameters.model import ABOVE, UNFILLED
 
-REACH, RATE = "probes_reach_bdp", "probe_rate"
+REACH, RATE, DRAIN = "probes_reach_bdp", "probe_rate", "drain_rate"
+IN_FLIGHT = "in_flight_bdp"
 BATCH, CRUISE, LIMITED = "back_to_back_packets", "cruise_part", "limited_percent"
 CRUISES = 0.97
 """Who cruises with more than this part of the BDP in flight has no headroom."""
+STOPS = 0.3
+"""A drain below this part of the link's rate is a window that waits; gains of BBRs are higher."""
 IDLE_PERCENT = 15.0
 """From this difference of the time on, a window that leaves the link idle makes drains."""
 
@@ -53,3 +56,15 @@ def of_windows(drain: Difference, test: Parameters, reference: Parameters) -> bo
     apart = ours.value - theirs.value if all(side.known for side in sides) else 0.0
     deeper = drain.reference.value - drain.test.value
     return abs(apart) > IDLE_PERCENT and apart * deeper > 0 and runs_apart(*sides)
+
+
+def waits_for_headroom(test: Parameters, reference: Parameters) -> bool:
+    """Whether one side alone sends nothing after a probe until less than the BDP is in flight, and
+    then keeps to that: the headroom of a window that cruises, and no gain of a drain."""
+    sides = test, reference
+    if not all(side[name].known for side in sides for name in (DRAIN, IN_FLIGHT)):
+        return False
+    low, high = sorted(sides, key=lambda side: side[DRAIN].value)
+    stops = low[DRAIN].value < STOPS < high[DRAIN].value
+    keeps = low[IN_FLIGHT].value < min(high[IN_FLIGHT].value, CRUISES)
+    return stops and keeps and runs_apart(test[IN_FLIGHT], reference[IN_FLIGHT])
