@@ -309,6 +309,11 @@ def test_a_drain_in_which_nothing_leaves_is_headroom(kept, cause):
     waits = side(drain_rate=[0.16] * 4, in_flight_bdp=[kept] * 4, cruise_part=[0.48] * 4)
     usual = side(drain_rate=[0.83] * 4, in_flight_bdp=[1.015] * 4, cruise_part=[0.51] * 4)
     assert causes(waits, usual) == causes(usual, waits) == [cause]
+    ours, theirs = (  # published before there were rules
+        Parameters("published", [e for e in one.values() if e.name in PARAMETERS])
+        for one in (waits, usual)
+    )
+    assert causes(ours, theirs) == []
 
 
 def test_what_flow_control_holds_is_no_model_of_the_path():

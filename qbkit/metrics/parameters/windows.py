@@ -62,7 +62,7 @@ def waits_for_headroom(test: Parameters, reference: Parameters) -> bool:
     """Whether one side alone sends nothing after a probe until less than the BDP is in flight, and
     then keeps to that: the headroom of a window that cruises, and no gain of a drain."""
     sides = test, reference
-    if not all(side[name].known for side in sides for name in (DRAIN, IN_FLIGHT)):
+    if not all(name in p and p[name].known for p in sides for name in (DRAIN, CRUISE, IN_FLIGHT)):
         return False
     low, high = sorted(sides, key=lambda side: side[DRAIN].value)
     stops = low[DRAIN].value < STOPS < high[DRAIN].value
