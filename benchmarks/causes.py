@@ -65,7 +65,7 @@ FEW_SEEDS = ("causes", "causes_unseen", "precedents")
 PATH_ALONE = ("causes", "causes_unseen", "causes_third")
 """Sets whose senders that model their path run on the one that probes them, and on no other."""
 OUTCOMES = ("right", "near", "undecided", "wrong", "silent", "spoke")
-WITH_PRECEDENTS = ("causes_eighth", "causes_ninth")
+WITH_PRECEDENTS = ("causes_eighth", "causes_ninth", "causes_tenth")
 """Sets that were kept back until precedents voted."""
 PARTS_OF_VOTES = (0.95, 0.8, 0.6, 0.4, 0.2, 0.0)
 
@@ -172,7 +172,7 @@ def by_votes() -> str:
     """How often the first cause is right, by the part of the precedents' votes that name it."""
     every = [name for name in SETS if rows_of(name)]
     counted = []
-    for chosen, words in ((every, "all"), (WITH_PRECEDENTS, "eighth and ninth")):
+    for chosen, words in ((every, "all"), (WITH_PRECEDENTS, "eighth to tenth")):
         rows = [row for name in chosen for row in rows_of(name) if row["votes"] and row["truth"]]
         most = math.inf
         for least in PARTS_OF_VOTES:

@@ -291,7 +291,7 @@ QUOTED = [
                     rf"[Nn]ow {NUMBER} are right[^.]*\[tables/causes_{name}\.md\]",
                     partial(right_causes, f"causes_{name}_by_kind"),
                 )
-                for name in ("third", "fourth", "fifth", "sixth", "seventh")
+                for name in ("third", "fourth", "fifth", "sixth", "seventh", "ninth", "tenth")
             ),
         )
     ),
