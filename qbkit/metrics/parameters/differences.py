@@ -12,7 +12,7 @@ from dataclasses import replace
 from qbkit.metrics.parameters.between_runs import apart, estimates_differ, runs_apart
 from qbkit.metrics.parameters.difference import Difference
 from qbkit.metrics.parameters.dips import DECREASE, INCREASE, hides_a_reduction, is_a_dip, settled
-from qbkit.metrics.parameters.effects import DERIVED, EFFECTS, LOSS_BASED, OF_MODELS, SYMPTOMS
+from qbkit.metrics.parameters.effects import DERIVED, EFFECTS, LOSS_BASED, SYMPTOMS
 from qbkit.metrics.parameters.estimates import PARAMETERS, Estimate, Parameters
 from qbkit.metrics.parameters.explained import explained
 from qbkit.metrics.parameters.laws import (
@@ -28,7 +28,15 @@ from qbkit.metrics.parameters.laws import (
     of_laws,
 )
 from qbkit.metrics.parameters.making import by_effect, by_rule, symptom
-from qbkit.metrics.parameters.relations import AT_START, EVIDENCE, OF_ALL, OF_LOSSES, RECEIVERS
+from qbkit.metrics.parameters.relations import (
+    AT_START,
+    EVIDENCE,
+    OF_ALL,
+    OF_LOSSES,
+    PROBE_RTTS,
+    PROBES,
+    RECEIVERS,
+)
 from qbkit.metrics.parameters.rules import RULES, Rule
 from qbkit.metrics.parameters.windows import (
     BATCH,
@@ -40,6 +48,8 @@ from qbkit.metrics.parameters.windows import (
     waits_for_headroom,
 )
 
+OF_BBRS = (*PROBES, *PROBE_RTTS)
+"""What only a controller does that models its path."""
 DRAINS = ("probe_down_gain", "drain_rate")
 K_PART = "back_at_loss_part"
 BEFORE_CURVES = 0.3
@@ -72,7 +82,7 @@ def compare(
     model_named = PROBING in by_name and {*by_name} <= {PROBING, ""}
     governing = PROBING if two_laws or model_named else law(test, reference)
     models = governing == PROBING
-    impossible = LOSS_BASED if models else OF_MODELS if governing in ROOTS else ()
+    impossible = LOSS_BASED if models else OF_BBRS if governing in ROOTS else ()
     left_out = (*DERIVED, *impossible)
     names = [n for n in PARAMETERS if n not in left_out and estimates_differ(test[n], reference[n])]
     if INCREASE in names and not _lines_differ(test, reference):

@@ -137,13 +137,5 @@ LOSS_BASED = (
     "cubic_c",
 )
 """What only a controller has whose window a loss reduces."""
-OF_MODELS = (
-    "probe_up_gain",
-    "probe_down_gain",
-    "probe_cycle_rtts",
-    "probe_rtt_interval_s",
-    "probe_rtt_duration_ms",
-)
-"""What only a controller has that models its path."""
 DERIVED = ("emulated_flows",)
 """Parameters computed from others: here from decrease and increase."""
