@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import sys
 import warnings
 from importlib import import_module
@@ -86,6 +87,9 @@ def group(context: click.Context) -> None:
 def main() -> None:
     """Entry point: expected failures become one sentence on stderr and a non-zero exit."""
     atexit.register(gc.freeze)  # the interpreter's last collection of garbage would take 0.3 s
+    gc.set_threshold(5_000)  # imports make many objects and hardly any garbage
+    # NumPy's library of linear algebra would keep a thread busy that no command has work for.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     warnings.showwarning = lambda message, *_, **__: click.echo(f"warning: {message}", err=True)
     try:
         status = group.main(standalone_mode=False)
