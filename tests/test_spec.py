@@ -294,6 +294,10 @@ QUEUES = [
         (lambda: Bottleneck(qdisc="fq", qdisc_options={"turbo": 1}), "fq has no option turbo"),
         (lambda: Bottleneck(loss_percent=100), "loss_percent = 100"),
         (lambda: Bottleneck(speed=3), "Bottleneck has no field speed"),
+        (
+            lambda: Experiment(flows=["tcp:cubic"], rtt_ms=9),
+            "Experiment has no field rtt_ms; it belongs in bottleneck",
+        ),
         (lambda: Bottleneck(20), "Bottleneck takes its values by name, as in name=value: rate"),
         (lambda: Bottleneck(rate_mbps=True), "rate_mbps is true; give a number"),
         (lambda: Bottleneck(buffer_packets=False), "buffer_packets is false; give a number"),

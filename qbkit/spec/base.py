@@ -177,7 +177,9 @@ def _mistakes(kind: type[BaseModel], found: Mapping[str, Any]) -> list[str]:
     if found["type"] == "missing":
         return [f"{where} {in_words(found)}"]
     if found["type"] == "extra_forbidden":
-        near = did_you_mean(str(last), _fields(kind, parents))
+        names = _fields(kind, parents)
+        inside = [name for name in names if last in _fields(kind, [*parents, name])]
+        near = f"; it belongs in {inside[0]}" if inside else did_you_mean(str(last), names)
         return [f"{parent} has no field {last}{near}"]
     return [f"{where} = {_shown(found.get('input'))}: {message}"]
 

@@ -157,11 +157,12 @@ class Experiment(Spec):
         the first 53 bits of the SHA-256 of "start SEED i". A start thus depends on the seed, the
         flow's index and the width alone, so a test flow and its reference start at the same times.
         """
-        window_s = self.effective_start_window_s
-        return tuple(
-            round(flow.start_s + window_s * _uniform(f"start {self.seed} {i}"), 6)
-            for i, flow in enumerate(self.flows)
-        )
+        return tuple(map(self.flow_start_s, range(len(self.flows))))
+
+    def flow_start_s(self, index: int) -> float:
+        """When one flow starts: see `flow_starts_s`."""
+        late_s = self.effective_start_window_s * _uniform(f"start {self.seed} {index}")
+        return round(self.flows[index].start_s + late_s, 6)
 
     @property
     def loss_bursts_s(self) -> list[tuple[float, float]]:
@@ -184,20 +185,17 @@ class Experiment(Spec):
         Flows of one name also name the options in which they differ from each other, as in
         ``quinn:cubic?pacing=false``. What is still equal gets a number.
         """
-        names = [flow.label or flow.name_with(self._apart(flow)) for flow in self.flows]
+        alike: dict[str, list[dict[str, object]]] = {}
+        for flow in self.flows:
+            alike.setdefault(flow.default_label, []).append(flow.chosen)
+        names = [
+            flow.label or flow.name_with(_apart(flow.chosen, alike[flow.default_label]))
+            for flow in self.flows
+        ]
         return [
             n if names.count(n) == 1 else f"{n} #{names[:i].count(n) + 1}"
             for i, n in enumerate(names)
         ]
-
-    def _apart(self, flow: Flow) -> dict[str, object]:
-        """The options of a flow, and its receiver, that not all flows of its name share."""
-        alike = [f.chosen for f in self.flows if f.default_label == flow.default_label]
-        return {
-            name: value
-            for name, value in flow.chosen.items()
-            if any(name not in other or other[name] != value for other in alike)
-        }
 
     def to_json(self) -> str:
         """Canonical JSON: sorted keys and no white space, so equal specs give equal text.
@@ -267,6 +265,15 @@ class Experiment(Spec):
 
     def _repr_html_(self) -> str:
         return above.html(self)
+
+
+def _apart(chosen: dict[str, object], alike: list[dict[str, object]]) -> dict[str, object]:
+    """The options of a flow, and its receiver, that not all flows of its name share."""
+    return {
+        name: value
+        for name, value in chosen.items()
+        if any(name not in other or other[name] != value for other in alike)
+    }
 
 
 def usual_start_window_s(rtt_ms: float, shortest_s: float) -> float:

@@ -178,7 +178,7 @@ def _flow(experiment: Experiment, index: int, flow: Flow, stack: Stack) -> dict[
     one_way_ms = (rtt_ms + flow.extra_rtt_ms) / 2
     port = FIRST_PORT + index
     out = f"{RUN_FOLDER}/flows/{index}"
-    start_s = experiment.flow_starts_s[index]
+    start_s = experiment.flow_start_s(index)
     stop_s = flow.stop_s if flow.stop_s is not None else experiment.duration_s
     duration_s = None if flow.bytes is not None else stop_s - start_s
     offered = window_bytes(experiment, index, stack)

@@ -128,7 +128,7 @@ def _flow_cells(experiment: Experiment, index: int) -> list[str]:
     texts = [
         flow.stack,
         flow.controller,
-        f"{experiment.flow_starts_s[index]:.4g} s",
+        f"{experiment.flow_start_s(index):.4g} s",
         f"{stop_s:g} s",
         amount,
         f"{experiment.bottleneck.rtt_ms + flow.extra_rtt_ms:g} ms",

@@ -327,7 +327,7 @@ def _flow_warnings(raw: _Raw, index: int, label: str) -> list[str]:
     stop_s = flow.stop_s if flow.stop_s is not None else experiment.duration_s
     limits = _limits(raw.folder / f"flows/{index}/limits.json")
     for name, what in LIMITS.items():
-        percent = 100 * limits.get(name, 0.0) / (stop_s - experiment.flow_starts_s[index])
+        percent = 100 * limits.get(name, 0.0) / (stop_s - experiment.flow_start_s(index))
         if percent > LIMITED_PERCENT:
             found.append(f"{label} was limited by its {what} for {percent:.0f} % of its time")
     return found

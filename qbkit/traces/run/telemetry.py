@@ -133,7 +133,10 @@ def read_table(path: Path) -> pd.DataFrame:
     damaged = whole.count(b"\n") - 1 - len(table)
     if damaged:
         warnings.warn(f"{damaged} rows of {path} cannot be read and are left out", stacklevel=2)
-    table = table.drop(columns=[c for c in table if c != "time_ns" and table[c].isna().all()])
+    empty = table.isna().all()
+    table = table.drop(columns=[name for name in table if name != "time_ns" and empty[name]])
+    if table["time_ns"].is_monotonic_increasing:
+        return table
     return table.sort_values("time_ns", kind="stable", ignore_index=True)
 
 
@@ -146,8 +149,8 @@ def _parse(text: bytes, header: list[str]) -> pd.DataFrame:
         table = _read(text, header, "str")
         table = table[table["time_ns"].str.fullmatch(r"[0-8]?[0-9]{1,18}").fillna(False)]
         table = table.astype({"time_ns": "int64"})
-    for name in table.columns.difference(["state", "time_ns"]):
-        if table[name].dtype.kind not in "iuf":
+    for name, dtype in table.dtypes.items():
+        if name not in ("state", "time_ns") and dtype.kind not in "iuf":
             table[name] = pd.to_numeric(table[name], errors="coerce")
     return table
 
