@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import golden_runs
 import pandas as pd
 import pytest
 from markdown_tables import rows_of
@@ -22,6 +23,7 @@ MOVED = 0.04
 MEMORY = ("guest", "dataset")
 BEFORE = 0.85
 """Standard deviation of 20 earlier trials of CUBIC, in Mbit/s."""
+OUTCOMES = ("right", "near", "undecided", "wrong")
 LENGTHS = ("conformance", "conformance_120_s")
 """Folders of the same sweep in trials of 60 and of 120 s."""
 
@@ -159,10 +161,26 @@ def shares_of(sweep: str, flow: str, **where: object) -> tuple[float, ...]:
     return float(share.min()), float(share.max())
 
 
-def right_causes(table: str, kinds: str = "") -> tuple[float, ...]:
-    """How many causes of a set are right, of the kinds that end so."""
-    rows = [row for row in rows_of(table) if row["kind"].endswith(kinds)]
-    return (sum(int(row["right"]) for row in rows),)
+def outcomes(name: str, kinds: str = "") -> tuple[int, ...]:
+    """Changed senders of a set, of the kinds that end so, by the outcome of today's rules."""
+    rows = [row for row in rows_of(f"{name}_by_kind") if row["kind"].endswith(kinds)]
+    return tuple(sum(int(row[outcome]) for row in rows) for outcome in OUTCOMES)
+
+
+def sets_of_causes() -> list[list[str]]:
+    """The rows of the summary of all sets in the README of the benchmarks."""
+    lines = (ROOT / "benchmarks/README.md").read_text().splitlines()
+    return [line.strip("| ").split(" | ") for line in lines if "_by_kind.md)" in line]
+
+
+def first_looks(cells: list[str]) -> tuple[int, ...]:
+    """Right, near, undecided and wrong at the first look, of a row of the summary."""
+    return tuple(int(cell.split()[0]) for cell in cells[2:6])
+
+
+def all_sets() -> tuple[int, ...]:
+    names = [re.findall(r"tables/(\w+)_by_kind", cells[0])[0] for cells in sets_of_causes()]
+    return tuple(map(sum, zip(*map(outcomes, names), strict=True)))
 
 
 def identified() -> tuple[float, ...]:
@@ -284,16 +302,19 @@ QUOTED = [
             (rf"\({NUMBER}² / {NUMBER}² = {NUMBER}, in one", scatter_of_cubic),
             (rf"Of its {NUMBER} MB, {NUMBER} MB", memory_of_logs),
             (rf"BBRv3 stays at {NUMBER} Mbit/s", bbr3_of_tquic),
-            (rf"first cause is right for {NUMBER} \(", lambda: right_causes("causes_by_kind")),
-            (rf"now {NUMBER} are right, one", lambda: right_causes("causes_by_kind", "later")),
-            *(
-                (
-                    rf"[Nn]ow {NUMBER} are right[^.]*\[tables/causes_{name}\.md\]",
-                    partial(right_causes, f"causes_{name}_by_kind"),
-                )
-                for name in ("third", "fourth", "fifth", "sixth", "seventh", "ninth", "tenth")
-            ),
+            (rf"{NUMBER} of the 57 are right now", lambda: outcomes("causes", "later")[:1]),
+            (rf"all sets: {NUMBER} of {NUMBER} right", lambda: (all_sets()[0], sum(all_sets()))),
         )
+    ),
+    (
+        "docs/concepts/depends.md",
+        rf"are {NUMBER} short experiments",
+        lambda: (len(golden_runs.golden_runs()),),
+    ),
+    (
+        "docs/concepts/virtual-time.md",
+        rf"of the {NUMBER} golden runs",
+        lambda: (len(golden_runs.golden_runs()),),
     ),
     (
         "docs/howto/identify.md",
@@ -302,6 +323,35 @@ QUOTED = [
         identified,
     ),
 ]
+
+
+def test_the_summary_of_causes_is_that_of_its_tables():
+    sets = sets_of_causes()
+    assert len(sets) == 10
+    for cells in sets:
+        (name,) = re.findall(r"tables/(\w+)_by_kind", cells[0])
+        now = outcomes(name)
+        said = (cells[1], cells[7].split()[0], cells[8])
+        assert tuple(map(int, said)) == (sum(now), now[0], now[3]), name
+        judged = re.findall(r"of the (\d+)", cells[2])  # the first set was judged in part
+        assert sum(first_looks(cells)) == int(judged[0] if judged else cells[1]), name
+        for part, whole in ((cells[2], first_looks(cells)), (cells[7], now)):
+            percent = int(re.findall(r"\((\d+) %\)", part)[0])
+            assert percent == round(100 * whole[0] / sum(whole)), name
+
+
+def test_the_guide_sums_up_the_first_looks_at_causes():
+    sets = sets_of_causes()
+    expected = [
+        tuple(map(sum, zip(*map(first_looks, part), strict=True))) for part in (sets[7:], sets[3:7])
+    ]
+    rows = [
+        [int(re.findall(r"\d+", cell)[0]) for cell in line.strip("| ").split(" | ")]
+        for line in (ROOT / "docs/howto/explain.md").read_text().splitlines()
+        if re.match(r"\| (all )?\d+, ", line)
+    ]
+    assert [tuple(row[1:]) for row in rows] == [*expected, all_sets()]
+    assert all(row[0] == sum(row[1:]) for row in rows)
 
 
 @pytest.mark.slow

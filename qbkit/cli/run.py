@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -122,7 +123,7 @@ def sweep_command(
         else:
             click.echo(
                 f"{report['runs']} runs, {report['missing']} to do, about "
-                f"{report['cpu_s'] / 3600:.1f} processor hours"
+                f"{math.ceil(report['cpu_s'] / 60)} processor min"
             )
         return 0
     if out is None:
