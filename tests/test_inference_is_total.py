@@ -161,7 +161,7 @@ def test_what_was_published_is_explained(name):
     elif name == "google-cubic":
         assert explained.verdict.lines[2].startswith("Most likely because a loss leaves 0.85")
     else:  # a known fault comes first
-        assert explained.verdict.lines[2].startswith("A known fault (1 more), cubic.rs:232: ")
+        assert explained.verdict.lines[2].startswith("The first of 2 known faults, cubic.rs:232: ")
         assert "window reductions reverted within two RTTs: 81.6 %" in explained.reasons
 
 

@@ -152,8 +152,9 @@ def test_html_has_one_word_in_bold_and_nothing_of_a_name():
             (
                 "quiche's CUBIC differs from the kernel's: it takes 7.2 Mbit/s more.",
                 "Conformance 0.12 (two trials of the kernel's: 0.77).",
-                "A known fault (1 more), cubic.rs:232: it takes a congestion event for spurious, "
-                "and undoes the reduction, whenever fewer than 20 % of the window were lost.",
+                "The first of 2 known faults, cubic.rs:232: it takes a congestion event for "
+                "spurious, and undoes the reduction, whenever fewer than 20 % of the window were "
+                "lost.",
             ),
         ),
         (

@@ -68,13 +68,13 @@ def first_clause(sentence: str) -> str:
 
 
 def fault_line(faults: list[Fault]) -> str:
-    """The first clause of the first fault, and how many more there are."""
+    """The first clause of the first fault, and how many there are."""
     first = faults[0]
     what = first_clause(first.fault)
-    others = f" ({len(faults) - 1} more)" if len(faults) > 1 else ""
+    head = "A known fault" if len(faults) == 1 else f"The first of {len(faults)} known faults"
     if what[1:2].islower():  # not a name such as K
         what = what[:1].lower() + what[1:]
-    return f"A known fault{others}, {first.source}: {what}."
+    return f"{head}, {first.source}: {what}."
 
 
 def faults_html(faults: list[Fault]) -> dict[str, str]:
