@@ -68,6 +68,8 @@ def test_a_sweep_with_a_new_value_is_published_without_the_folder_of_its_old_run
     qb.publish_sweep(spec, tmp_path / "first")
     old = qb.load_sweep(spec)
     spec.write_text(json.dumps({**document, "sweep": {"seed": [2, 1], **flows}}))
+    with pytest.raises(StoreError, match=r"was edited since its results were published \(seed\)"):
+        qb.load_sweep(spec)
     assert estimate(Sweep.from_file(spec), published=old)["missing"] == 1
     command = ["sweep", str(spec), "--out", str(tmp_path / "second"), "--extend", "--json"]
     done = CliRunner().invoke(group, command, catch_exceptions=False, standalone_mode=False)

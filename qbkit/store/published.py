@@ -136,13 +136,15 @@ def write_cube(cube: xr.Dataset, spec: str | Path) -> Path:
 def load_sweep(path: str | Path) -> xr.Dataset:
     """The cube of a sweep, from the folder or URL where it ran, or as published beside SPEC.yaml.
 
-    Raises StoreError where there is none, or where a published file was changed.
+    Raises StoreError where there is none, or where a published file or its SPEC.yaml was changed.
     """
-    if as_path(path).suffix in YAML:
-        return load_published(path)
-    spec = as_path(path).with_suffix(".yaml")
-    if as_path(path).suffix in {".nc", ".json"} and spec.is_file():
-        return load_published(spec)
+    spec = as_path(path)
+    if spec.suffix in {".nc", ".json"} and spec.with_suffix(".yaml").is_file():
+        spec = spec.with_suffix(".yaml")
+    if spec.suffix in YAML:
+        cube = load_published(spec)
+        _require_same_sweep(spec, cube)
+        return cube
     specs = sorted(one.name for one in as_path(path).glob("*.yaml"))
     if specs and not (as_path(path) / CUBE).exists():
         raise StoreError(
@@ -171,6 +173,22 @@ def load_published(spec: str | Path) -> xr.Dataset:
         return of_content(target, content).load().assign_attrs(measurement_version=version)
     except Exception:  # h5py raises nearly anything on damaged files
         raise StoreError(f"{target} is damaged or no netCDF file; fetch it again") from None
+
+
+def _require_same_sweep(spec: Path, cube: xr.Dataset) -> None:
+    """Refuse a spec that was edited since its results were published; it may be left out."""
+    if not spec.is_file():
+        return
+    asked, ran = Sweep.from_file(spec), Sweep.model_validate_json(cube.attrs["sweep"])
+    fields = [n for n in {**asked.sweep, **ran.sweep} if asked.sweep.get(n) != ran.sweep.get(n)]
+    fields += [n for n in {**asked.base, **ran.base} if asked.base.get(n) != ran.base.get(n)]
+    fields += [n for n in ("unordered", "settle_s") if getattr(asked, n) != getattr(ran, n)]
+    if fields:
+        raise StoreError(
+            f"{spec} was edited since its results were published ({', '.join(fields)}); undo that, "
+            f"or run it and load the folder: qbkit sweep {spec} --out FOLDER",
+            refused=True,
+        )
 
 
 def _packed(cube: xr.Dataset) -> bytes:
