@@ -204,6 +204,13 @@ def test_explanations_and_what_ifs_are_escaped():
     assert seen.text.count("<script>") >= 2
 
 
+def test_an_explanation_without_differences_shows_itself():
+    explained = dataclasses.replace(load_explanation(CASE), differences=[])
+    assert explained.frame().empty
+    assert "parameter" in explained.frame()
+    assert "no cause that differs" in harmless(explained._repr_html_()).text
+
+
 def test_an_imported_run_has_no_experiment():
     ds = synthetic_run()
     spec = ds.qb.experiment

@@ -182,7 +182,7 @@ def test_the_same_runs_on_both_sides_conform_to_nothing() -> None:
         "Both sides are the same runs, so only the noise floor counts.",
         f"Two trials of the kernel's: {result.noise_floor:.2f}, the noise floor.",
     )
-    assert result.reasons.endswith("; both sides are the same runs, so only the noise floor counts")
+    assert result.reasons.endswith("sides are equal, so only the noise floor counts")
     captions = assessment_sentences(result)
     assert captions[:2] == list(result.verdict.lines)
     assert not any("cite this number" in words for words in captions)
@@ -192,3 +192,14 @@ def test_the_same_runs_on_both_sides_conform_to_nothing() -> None:
     assert some.outcome == "no difference detected"
     assert some.warnings[0].startswith("2 of 24 trials of the test are trials of the reference")
     assert "Both sides" not in str(some.verdict)
+
+
+def test_two_releases_that_behave_the_same_are_not_called_the_same_runs() -> None:
+    runs, names = trials(5, 1, spread=0.2), ("quinn@0.11.8:bbr", "quinn@0.11.2:bbr")
+    result = assess(runs, runs, names=names, bootstrap=10)
+    assert result.outcome == "no difference detected"
+    assert result.verdict.lines[0] == (
+        "quinn@0.11.8's BBR and quinn@0.11.2's do the same here: their trials of a seed are equal."
+    )
+    some = assess([*runs[:2], *trials(3, 2, spread=0.2)], runs, names=names, bootstrap=10)
+    assert some.warnings[0].endswith("which raises the conformance")

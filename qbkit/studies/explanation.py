@@ -283,22 +283,24 @@ class Explanation:
 
     def frame(self) -> pd.DataFrame:
         """One row per difference: role, meaning, test, reference, change of throughput."""
+        columns = ["parameter", "role", "meaning", self.study.test, self.study.reference, "unit"]
+        columns += ["throughput_change_percent", "interval_percent", "share_percent", "score"]
         rows = [
-            {
-                "parameter": d.name,
-                "role": d.role,
-                "meaning": d.meaning,
-                self.study.test: str(d.test),
-                self.study.reference: str(d.reference),
-                "unit": d.test.unit,
-                "throughput_change_percent": change_percent(d),
-                "interval_percent": interval_text(d).strip(),
-                "share_percent": share_cell(self.share(d)),
-                "score": round(d.score, 3),
-            }
+            (
+                d.name,
+                d.role,
+                d.meaning,
+                str(d.test),
+                str(d.reference),
+                d.test.unit,
+                change_percent(d),
+                interval_text(d).strip(),
+                share_cell(self.share(d)),
+                round(d.score, 3),
+            )
             for d in self.differences
         ]
-        return pd.DataFrame(rows)
+        return pd.DataFrame(rows, columns=columns)
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict, the known faults and the differences, ready for JSON."""

@@ -57,6 +57,7 @@ from qbkit.metrics.verdicts.words import (
     UNDECIDED,
     Outcome,
     Verdict,
+    are_two_senders,
     same_runs,
     study_verdict,
 )
@@ -258,13 +259,14 @@ def assess(
     if numbers["trials_of_both"]:
         numbers["p_equivalence"] = math.nan  # it takes the trials for independent
     outcome = _outcome(trials, numbers, 1 - confidence)
+    short = _short_trials([*ours, *theirs])
     return Assessment(
         outcome=outcome,
         names=names,
         reasons=reasons(outcome, trials, numbers, 1 - confidence),
         seeds_needed=_seeds_needed(trials, 1 - confidence) if outcome == UNDECIDED else None,
         definition=definition,
-        warnings=(*_of_both_sides(numbers), *_short_trials([*ours, *theirs]), *_drifting(*sides)),
+        warnings=(*_of_both_sides(numbers, names), *short, *_drifting(*sides)),
         **numbers,
     )
 
@@ -275,14 +277,15 @@ def _trials_of_both(tests: Sequence[FloatArray], references: Sequence[FloatArray
     return sum(points.tobytes() in known for points in tests)
 
 
-def _of_both_sides(numbers: Mapping[str, Any]) -> tuple[str, ...]:
+def _of_both_sides(numbers: Mapping[str, Any], names: tuple[str, str]) -> tuple[str, ...]:
     """A warning if some trials, but not all, are on both sides."""
     count, seeds = numbers["trials_of_both"], numbers["seeds"]
     if not count or same_runs(count, seeds, numbers["reference_seeds"]):
         return ()
+    remedy = "" if are_two_senders(names) else "; give other seeds"
     return (
         f"{count} of {seeds} trials of the test are trials of the reference, too, which raises the "
-        "conformance; give other seeds",
+        f"conformance{remedy}",
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from qbkit.metrics.envelopes.trials import Trials
 from qbkit.metrics.verdicts import permutation
-from qbkit.metrics.verdicts.words import CONFORMS, DIFFERS, SAME_RUNS, same_runs
+from qbkit.metrics.verdicts.words import CONFORMS, DIFFERS, SAME_TRIALS, same_runs
 
 
 def reasons(outcome: str, trials: Trials, numbers: Mapping[str, Any], level: float) -> str:
@@ -21,7 +21,7 @@ def reasons(outcome: str, trials: Trials, numbers: Mapping[str, Any], level: flo
         f"mean delay difference {a['mean_delay_difference_ms']:+.2f} ms"
     )
     if same_runs(a["trials_of_both"], n, m):
-        return f"{seen}; {SAME_RUNS[:1].lower()}{SAME_RUNS[1:]}"
+        return f"{seen}; {SAME_TRIALS}"
     if permutation.smallest_p(n, m) > level:
         return f"{seen}; {n} and {m} trials are too few for a test"
     within = f"within {100 * a['margin']:.0f} % of the reference's"

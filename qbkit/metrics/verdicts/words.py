@@ -39,6 +39,7 @@ CONTROLLERS = {
 """Controllers whose usual spelling is not their name in the program."""
 
 SAME_RUNS = "Both sides are the same runs, so only the noise floor counts"
+SAME_TRIALS = "the trials of both sides are equal, so only the noise floor counts"
 NOT_YET = "No cause is named before a difference is shown; the details have what differs."
 
 
@@ -99,6 +100,9 @@ def study_verdict(
     if a.same_runs:
         floor = f"Two trials of {theirs}: {a.noise_floor:.2f}, the noise floor."
         known = () if math.isnan(a.noise_floor) else (floor,)
+        if are_two_senders(a.names):
+            same = f"{ours} and {theirs} do the same here: their trials of a seed are equal."
+            return Verdict("open", (same, *known), "the same")
         return Verdict("open", (f"{SAME_RUNS}.", *known), "the same runs")
     why = [fault] if fault else []
     if a.outcome == UNDECIDED:
@@ -115,6 +119,11 @@ def study_verdict(
     kind, how = _how_it_differs(a)
     why = why or [cause] * bool(cause)
     return Verdict(kind, (f"{ours} differs from {theirs}: {how}.", numbers, *why), "differs")
+
+
+def are_two_senders(names: tuple[str, str]) -> bool:
+    """Whether the names are of two senders, such as two releases, which may behave the same."""
+    return names[0] != names[1] and all(controller_of(name) for name in names)
 
 
 def same_runs(of_both: int, seeds: int, reference_seeds: int) -> bool:
