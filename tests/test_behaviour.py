@@ -366,6 +366,17 @@ def test_a_window_that_is_capped_above_its_path_is_held():
     assert "window_cap_packets" not in samples_of_path(usual, None)
 
 
+def test_a_window_is_not_held_where_packets_arrive_late():
+    """Others overtake a packet, which the sender takes for lost: that keeps its window small."""
+    c = within(connection_of(ChangedCubic, most_packets=40), 0.0, PATH.fall_s)
+    assert not len(c.overtaken_s)
+    late_s = c.delivered_s.copy()
+    late_s[200::200] += 4.5 * np.diff(c.delivered_s).max()
+    late = replace(c, delivered_s=late_s)
+    assert len(late.overtaken_s) == len(late_s[200::200])
+    assert "window_cap_packets" not in samples_of_path(late, None)
+
+
 @pytest.mark.parametrize(("beta", "low", "high"), [(0.5, 1, 3), (1.0, 20, math.inf)])
 def test_losses_go_on_where_they_reduce_nothing(beta, low, high):
     assert low <= rounds_of_loss(simulate(beta=beta, duration_s=20), 2.0) <= high

@@ -29,7 +29,9 @@ from qbkit.studies.bisection.bisect import _Trials, spread
 from qbkit.studies.bisection.measures import measure_of, measures
 from qbkit.studies.bisection.search import search
 from qbkit.studies.bisection.versions import Clone, Commit, commits
+from qbkit.studies.lone import Lone
 
+CASE = Path(__file__).parents[1] / "data/cases/bbr-120-explained"
 NOISE = np.array([-0.02, 0.01, 0.0, 0.02, -0.01])
 
 
@@ -130,7 +132,7 @@ def test_the_answer_is_said_before_its_cause_is_looked_for(monkeypatch):
     how = ("cubic", "tcp:cubic", Bottleneck(), 10.0, 5, False, said.append)
     trial = _Trials(versions("x@1", "x@2", "x@3"), measure_of("share"), *how)
     monkeypatch.setattr(_Trials, "_competing", lambda *_: [])
-    for name in ("lone", "explanation", "Study"):
+    for name in ("lone", "explanation_of", "Study"):
         monkeypatch.setitem(_Trials._explained.__globals__, name, lambda *_, **__: [])
     trial._explained(1, 0)
     (line,) = said
@@ -139,11 +141,27 @@ def test_the_answer_is_said_before_its_cause_is_looked_for(monkeypatch):
     assert said[-1].startswith("x@3 is the first of those run that differs; looking")
 
 
+def test_the_cause_has_the_runs_that_show_it(monkeypatch):
+    study = qb.load_explanation(CASE).study
+    how = ("cubic", "tcp:cubic", Bottleneck(), 10.0, 5, False, lambda _: None)
+    trial = _Trials(versions("x@1", "x@2"), measure_of("share"), *how)
+    sides = [Lone([run.assign(x=i)]) for i, run in enumerate([synthetic_run()] * 2)]
+    monkeypatch.setattr(_Trials, "_competing", lambda *_: [])
+    monkeypatch.setitem(_Trials._explained.__globals__, "Study", lambda *_: study)
+    monkeypatch.setitem(_Trials._explained.__globals__, "lone", lambda *_, **__: sides)
+    assert [int(run.x) for run in trial._explained(1, 0).alone] == [0, 1]
+
+
 def test_a_build_that_fails_is_skipped_and_named(trials):
     found = trials(0.5, 0.5, None, 0.7, 0.7)
     assert found.lines[0].startswith("The first that differs is one of x@2, x@3: ")
     assert "x@2 skipped: cargo cannot build it" in found.lines[1]
     assert [version.name for version in found.between] == ["x@2"]
+
+
+def test_a_version_that_does_not_show_the_metric_is_skipped_as_that(trials):
+    found = trials(0.5, 0.5, math.nan, 0.7, 0.7)
+    assert "x@2 skipped: share is not seen in 5 of 5 runs" in found.lines[1]
 
 
 def test_a_version_between_both_ends_that_differs_from_both_is_the_first(trials):

@@ -29,11 +29,18 @@ CASES = Path(__file__).parents[1] / "data/cases"
 LINK = qb.Bottleneck(rate_mbps=10, rtt_ms=30, buffer_bdp=3)
 
 
-def said(name: str, flow: str, other: str = "tcp:reno", value: float = 2.0, word: str = "") -> str:
+def said(
+    name: str,
+    flow: str,
+    other: str = "tcp:reno",
+    value: float = 2.0,
+    word: str = "",
+    link: qb.Bottleneck = LINK,
+) -> str:
     """What would confirm a cause, whose value is that of the reference."""
     estimate = Estimate(name, math.nan if word else value, word=word)
     cause = Difference(name, estimate, estimate, 0.1, math.nan, math.nan, 0.1)
-    runs = (qb.Experiment(flows=[each], bottleneck=LINK) for each in (flow, other))
+    runs = (qb.Experiment(flows=[each], bottleneck=link) for each in (flow, other))
     return confirmation(cause, *runs)
 
 
@@ -71,6 +78,10 @@ def test_an_option_gives_the_test_the_value_of_the_reference():
         "tcp:reno --rate-mbps 10 --rtt-ms 30 --buffer-bdp 3: the difference must go."
     )
     assert parsed(sentence).params["test"] == "quinn:newreno?ack_every_packets=2"
+    codel = LINK.model_copy(update={"qdisc": "codel"})
+    assert said("packets_per_ack", "quinn:newreno?ack_every_packets=10", link=codel).endswith(
+        " --buffer-bdp 3 with the other options of this network: the difference must go."
+    )
     assert "'tquic:bbr?pacing=true'" in said("pacing", "tquic:bbr", word="paced")
     assert "hystart=false" in said("slow_start_exit", "quiche:cubic", word="loss")
     # Without the option, it is said in words; also where the reference's value is no setting.

@@ -81,3 +81,5 @@ def test_a_fault_that_the_reference_has_too_is_no_reason():
 
     assert faults("quinn:cubic", "tcp:cubic")
     assert faults("quinn:cubic?initial_window_packets=40", "quinn:cubic") == []
+    assert faults("quinn:cubic", "quinn@0.10.6:cubic?initial_window_packets=40") == []
+    assert faults("quinn:cubic", "noq@1.0.0:bbr3")

@@ -52,6 +52,13 @@ def known_faults(flow: Flow | str) -> list[Fault]:
     return _shipped().get(name, [])
 
 
+def possible_faults(flow: Flow | str) -> list[Fault]:
+    """As `known_faults`, but a release may have any of the present stack."""
+    name = flow.name if isinstance(flow, Flow) else flow
+    stack, colon, controller = name.partition(":")
+    return known_faults(f"{stack.partition('@')[0]}{colon}{controller}")
+
+
 def read_faults(table: Path) -> dict[str, list[Fault]]:
     """The faults of each implementation in a table; none where there is no table."""
     if not table.exists():

@@ -65,7 +65,8 @@ def confirmation(cause: Difference, test: Experiment, reference: Experiment) -> 
     if changed := _changed(cause, ours, check.option):
         command = f"qbkit conformance {quote(changed.text)} --reference {quote(theirs.text)}"
         buffer = f" --buffer-bdp {link.buffer_bdp:g}" if link.buffer_bdp else ""
-        done = f"run {command}{_link(link)}{buffer}: the difference must go"
+        rest = " with the other options of this network" if _has_more(link) else ""
+        done = f"run {command}{_link(link)}{buffer}{rest}: the difference must go"
     else:
         where = _link(link, check.experiment)
         done = check.experiment.format(
@@ -103,6 +104,12 @@ def _link(link: Bottleneck, experiment: str = "") -> str:
     )
     chosen = [each for each in options if each[1] != each[2] and each[0] not in experiment]
     return "".join(f" {name} {value:g}" for name, value, _ in chosen)
+
+
+def _has_more(link: Bottleneck) -> bool:
+    """Whether a link has more than its rate, its RTT and a buffer in BDP."""
+    named = {"rate_mbps", "rtt_ms", "buffer_bdp"}
+    return link.model_dump(exclude=named) != Bottleneck().model_dump(exclude=named)
 
 
 def _changed(cause: Difference, test: Flow, option: str) -> Flow | None:

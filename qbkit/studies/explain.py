@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from qbkit.studies.conformance import (
 )
 from qbkit.studies.exchange import exchange
 from qbkit.studies.explanation import Explanation
-from qbkit.studies.lone import differences, lone
+from qbkit.studies.lone import Lone, differences, lone
 from qbkit.studies.probing import ALONE_SEEDS
 
 
@@ -63,12 +63,19 @@ def explain(
         if published is None:
             raise
         return load_explanation(published, definition=definition)
-    found = explanation(study, *(side.parameters for side in sides), definition=definition)
-    first = found.suspects[0].name if found.suspects else ""
-    found = replace(found, alone=tuple(side.showing(first) for side in sides))
+    found = explanation_of(study, sides, definition=definition)
     if not found.suspects_receiver:
         return found
     return replace(found, exchange=exchange(study, found.assessment, **how))
+
+
+def explanation_of(
+    study: Study, sides: Sequence[Lone], *, definition: str = "imc22"
+) -> Explanation:
+    """The explanation of a study by what each side does alone, with the runs that show it."""
+    found = explanation(study, *(side.parameters for side in sides), definition=definition)
+    first = found.suspects[0].name if found.suspects else ""
+    return replace(found, alone=tuple(side.showing(first) for side in sides))
 
 
 def explanation(

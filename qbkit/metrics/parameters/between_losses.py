@@ -84,9 +84,11 @@ def _settled(c: Connection, reductions: Sequence[WindowReduction]) -> list[float
 def _is_held(c: Connection, window: FloatArray) -> bool:
     """Whether, for most of the time, the window does not grow, without a loss.
 
-    A receiver that reads slowly holds the window, though it moves with each update of flow control.
+    Nor may packets arrive late, which many take for lost. A receiver that reads slowly holds the
+    window, though it moves with each update of flow control.
     """
-    since_s = max([float(c.sent_s[0]), *c.loss_detected_s[-1:]]) + PEAK_RTTS * c.min_rtt_s
+    last_s = [float(c.sent_s[0]), *c.loss_detected_s[-1:], *c.overtaken_s[-1:]]
+    since_s = max(last_s) + PEAK_RTTS * c.min_rtt_s
     later = c.grid_s > since_s
     if later.mean() < CAPPED_PERCENT / 100:
         return False

@@ -128,6 +128,17 @@ class Connection:
         """(l,) when the sender detected each loss, in order."""
         return np.sort(self.acked_or_lost_s[self.lost])
 
+    @cached_property
+    def overtaken_s(self) -> FloatArray:
+        """(o,) when ACKs passed over packets that arrived late, in order.
+
+        `REORDERING` later ones had arrived before each, so that many senders take it for lost (RFC
+        9002, section 6.1.1).
+        """
+        arrived_s, acked_s = self.delivered_s[~self.lost], self.acked_or_lost_s[~self.lost]
+        passed = minimum_from(arrived_s)[REORDERING:] < arrived_s[:-REORDERING]
+        return np.sort(acked_s[REORDERING:][passed])
+
     def loss_detected_between(self, begin_s: FloatArray, end_s: FloatArray) -> BoolArray:
         """Whether the sender detected a loss from each begin to its end, of the same shape."""
         by_end, by_begin = (np.searchsorted(self.loss_detected_s, t) for t in (end_s, begin_s))

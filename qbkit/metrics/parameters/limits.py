@@ -21,7 +21,7 @@ def limited(c: Connection, link: SharedLink) -> BoolArray:
 
     The window has been constant and without a loss for `STILL_RTTS`. The link is idle if all flows
     together leave part of its rate unused: a flow that leaves room for a rival does not limit
-    itself.
+    itself. A packet that arrives late can be taken for a loss.
     """
     from scipy import ndimage  # slow to load
 
@@ -32,6 +32,8 @@ def limited(c: Connection, link: SharedLink) -> BoolArray:
     moved[lag:] = np.abs(window[lag:] - window[:-lag])
     still = moved <= np.maximum(STILL_PACKETS, STILL_PART * window)
     idle = link.used_part(time_s - IDLE_RTTS * c.min_rtt_s, time_s) < IDLE
-    lossy = c.loss_detected_between(time_s - STILL_RTTS * c.min_rtt_s, time_s)
+    since_s = time_s - STILL_RTTS * c.min_rtt_s
+    late = np.searchsorted(c.overtaken_s, time_s) > np.searchsorted(c.overtaken_s, since_s)
+    lossy = c.loss_detected_between(since_s, time_s) | late
     found: BoolArray = still & idle & ~lossy
     return found

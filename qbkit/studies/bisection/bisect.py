@@ -33,7 +33,7 @@ from qbkit.studies.bisection.measures import Measure, measure_of
 from qbkit.studies.bisection.search import Side, search
 from qbkit.studies.bisection.versions import Clone, Commit, Version, commits, ends, releases
 from qbkit.studies.conformance import DEFAULT_SEEDS, Study, experiments
-from qbkit.studies.explain import explanation
+from qbkit.studies.explain import explanation_of
 from qbkit.studies.explanation import Explanation
 from qbkit.studies.lone import lone
 from qbkit.studies.probing import ALONE_S
@@ -200,11 +200,9 @@ class _Trials:
     def _require_difference(self, bad: int) -> None:
         """Raise MetricError unless the two ends differ."""
         for end in (0, bad):
-            if unseen := int((~np.isfinite(self.values[end])).sum()):
-                raise MetricError(
-                    f"{self.measure.name} is not seen in {unseen} of {self.seeds} runs of "
-                    f"{self.versions[end].name}; take another metric, or longer runs"
-                )
+            if unseen := self._unseen(self.values[end]):
+                name = self.versions[end].name
+                raise MetricError(f"{unseen} of {name}; take another metric, or longer runs")
         p = difference_p(self.values[bad], self.values[0])
         if p > LEVEL:
             now, then = self.values[bad].mean(), self.values[0].mean()
@@ -223,12 +221,20 @@ class _Trials:
             self.say(f"skipped {self.versions[i].title}: {error}")
             return "unknown"
         self.values[i] = values
+        if unseen := self._unseen(values):
+            self.skipped[i] = unseen
+            return "unknown"
         if difference_p(values, self.values[0]) <= LEVEL:
             return "bad"
         if difference_p(values, self.values[len(self.versions) - 1]) <= LEVEL:
             return "good"
         self.skipped[i] = f"{self.seeds} seeds do not tell it from either end"
         return "unknown"
+
+    def _unseen(self, values: FloatArray) -> str:
+        """In how many runs of a version the metric is not seen; "" if it is in all."""
+        unseen = int((~np.isfinite(values)).sum())
+        return f"{self.measure.name} is not seen in {unseen} of {self.seeds} runs" if unseen else ""
 
     def _measured(self, i: int) -> FloatArray:
         """The numbers of a version, one per seed."""
@@ -277,7 +283,7 @@ class _Trials:
             duration_s=self.duration_s,
             seeds=self.seeds,
         )
-        return explanation(study, *(side.parameters for side in sides))
+        return explanation_of(study, sides)
 
 
 def spread(values: FloatArray) -> float:
