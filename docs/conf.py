@@ -27,13 +27,12 @@ extensions = [
     "atlas_site",
     "executed_notebooks",
     "chart_gallery",
-    "stacks_page",
+    "generated_pages",
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
-    "sphinx_click",
     "sphinx_copybutton",
     "sphinx_design",
 ]
@@ -53,6 +52,9 @@ autosummary_generate = sorted(str(page) for page in (HERE / "reference").glob("*
 # The kernel's controllers are no addresses: "tcp:cubic" would be a link.
 urischemes.schemes.pop("tcp", None)
 copybutton_exclude = ".linenos, .gp"
+
+# Quotation marks and ellipses, but no dashes: "--seeds" is an option.
+smartquotes_action = "qe"
 
 html_theme = "pydata_sphinx_theme"
 html_title = "qbkit"

@@ -15,11 +15,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from click.testing import CliRunner
 from synthetic import synthetic_run
 from test_failures import descendants, heed_interrupts, wait_for_guest
 
 import qbkit as qb
 from qbkit.cli import main
+from qbkit.cli.group import group
 from qbkit.cli.output import print_table
 from qbkit.errors import RunFailed
 from qbkit.execution.many import Outcome
@@ -201,6 +203,15 @@ def test_a_damaged_file_is_no_run(here, tmp_path, monkeypatch):
     assert "0123456789abcdef.nc is damaged" in said
 
 
+@pytest.mark.parametrize("name", ["", "notebooks", "stacks"])
+def test_the_list_of_commands_cuts_off_no_sentence(name):
+    words = [*name.split(), "--help"]
+    said = CliRunner().invoke(group, words, terminal_width=80).output
+    commands = said.partition("Commands:\n")[2].splitlines()
+    assert commands
+    assert [line for line in commands if line.endswith("...")] == []
+
+
 def test_a_dry_run_needs_no_folder(here, tmp_path):
     spec = tmp_path / "sweep.yaml"
     spec.write_text("name: x\nbase: {flows: ['tcp:cubic']}\nsweep: {seed: [1, 2, 3]}")
@@ -277,7 +288,7 @@ def test_conformance_gates():
     assert said[0] == "Both sides are the same runs, so only the noise floor counts."
     assert last.startswith("gate meets: conformance 0.")
     reasons, *numbers = qbkit(*words[:-1], "--details").stdout.splitlines()[3:]
-    assert reasons.endswith("; both sides are the same runs, so only the noise floor counts.")
+    assert reasons.endswith("; the trials of both sides are equal, so only the noise floor counts.")
     assert [line.split("  ")[0] for line in numbers[1:3]] == ["conformance", "noise floor"]
     above = qbkit(*words, "--min", "1")  # no interval around less than 1 reaches it
     gated = json.loads(above.stdout)

@@ -12,6 +12,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import click
 import nbformat
 import pytest
 from click.testing import CliRunner
@@ -26,6 +27,7 @@ sys.path.insert(0, str(ROOT / "docs" / "_ext"))
 
 import chart_gallery  # noqa: E402  an extension of the documentation
 import executed_notebooks  # noqa: E402  an extension of the documentation
+import generated_pages  # noqa: E402  an extension of the documentation
 import repository  # noqa: E402
 
 PAGES = ("README.md", "CONTRIBUTING.md", "data/README.md", "benchmarks/README.md", "CHANGELOG.md")
@@ -255,6 +257,16 @@ def test_every_public_name_is_in_the_reference():
         names = {name for name in package.__all__ if callable(getattr(package, name))}
         missing = {f"{package.__name__}.{name}" for name in names} - listed
         assert not missing, f"add to docs/reference: {', '.join(sorted(missing))}"
+
+
+def test_the_page_of_commands_has_the_help_of_each():
+    text = "\n".join(generated_pages.helps())
+    for name in group.list_commands(click.Context(group)):
+        assert f"\n## qbkit {name}\n" in text
+    assert "### qbkit stacks build\n" in text
+    assert text.count("--loss-model TEXT") == 1  # the network's options, once
+    assert text.count(generated_pages.NETWORK) >= 5
+    assert text.count("--duration-s FLOAT") >= 6  # whose defaults differ
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -35,7 +35,7 @@ def compare_command(
     engine: str | None,
     **params: Any,
 ) -> None:
-    """Compare two runs or two studies, or run two flows alone and compare them.
+    """Compare two runs, two studies, or two flows alone.
 
     A and B are results (as for `qbkit plot`), or flows such as quinn:cubic, each of which is run
     alone on the link that the options describe.
@@ -101,11 +101,12 @@ def _refuse_settings(context: click.Context) -> None:
 @network_options
 @options.as_json
 def bisect_command(good: str, bad: str, as_json: bool, **params: Any) -> None:
-    """Find the first version that differs as the bad one does, and say what most likely changed.
+    """Find the first version that differs as the bad one does.
 
-    Versions are the releases that the registry has between both, or with --clone and --build the
-    commits of a stack of your own. One that cannot be built is skipped and named. Runs and builds
-    are stored: a bisection that was stopped goes on where it was.
+    It also says what most likely changed. Versions are the releases that the registry has between
+    both, or with --clone and --build the commits of a stack of your own. One that cannot be built
+    is skipped and named. Runs and builds are stored: a bisection that was stopped goes on where it
+    was.
     """
     link = bottleneck(params)
     found = qb.bisect(good, bad, bottleneck=link, progress=not as_json, say=say, **params)

@@ -42,11 +42,11 @@ def conformance_command(
     as_json: bool,
     **params: Any,
 ) -> int:
-    """Does STACK:CC behave like the reference? (Performance Envelope, IMC'22).
+    """Does STACK:CC behave like the reference?
 
-    Gates look at the 95 % interval over the seeds. Exit status: 0 if all gates are met (or none is
-    given), 3 if one fails, 4 if one is undecided and none fails: more seeds would decide it. Errors
-    exit with 1 or 2.
+    By the Performance Envelope of IMC '22. Gates look at the 95 % interval over the seeds. Exit
+    status: 0 if all gates are met (or none is given), 3 if one fails, 4 if one is undecided and
+    none fails: more seeds would decide it. Errors exit with 1 or 2.
     """
     from qbkit.metrics.envelopes.envelope import require_hull  # slow to load
 
@@ -142,11 +142,11 @@ def _bounds(params: dict[str, Any]) -> dict[str, Any]:
 def gate_command(
     sender: str, beside: tuple[str, ...], out: Path, as_json: bool, **params: Any
 ) -> int:
-    """Check a build of STACK:CC, which may be a program's path: ./build/mine:cubic.
+    """Check a build of STACK:CC, as in CI.
 
-    Does it conform to the reference, what does it take beside other controllers, and did it change
-    since a baseline? Exit status: 0 if all checks are met, 3 if one fails, 4 if one is undecided
-    and none fails. Errors exit with 1 or 2.
+    It may be a program's path: ./build/mine:cubic. Does it conform to the reference, what does it
+    take beside other controllers, and did it change since a baseline? Exit status: 0 if all checks
+    are met, 3 if one fails, 4 if one is undecided and none fails. Errors exit with 1 or 2.
     """
     from qbkit.studies.gate import RIVALS, gate, save_gate
     from qbkit.studies.gate.report import make_folder, to_dict

@@ -47,12 +47,13 @@ def reports(default: str = "") -> Callable[..., Any]:
 @options.scheduler
 @options.as_json
 def evaluate_command(sender: str, out: tuple[Path, ...], as_json: bool, **params: Any) -> int:
-    """Does STACK:CC do more harm than standard controllers? (RFC 9743)
+    """Does STACK:CC do more harm than standard controllers?
 
-    Each question of the book gets an answer, beside the kernel's Reno and CUBIC. Runs are stored,
-    so an evaluation that was interrupted goes on where it was. Exit status: 0 if it is worse
-    nowhere, 3 if it is worse somewhere, 4 if something is undecided, or runs failed, and nothing is
-    worse. For a book of test cases they are those of `qbkit bbr-draft`.
+    These are the questions of RFC 9743. Each question of the book gets an answer, beside the
+    kernel's Reno and CUBIC. Runs are stored, so an evaluation that was interrupted goes on where it
+    was. Exit status: 0 if it is worse nowhere, 3 if it is worse somewhere, 4 if something is
+    undecided, or runs failed, and nothing is worse. For a book of test cases they are those of
+    `qbkit bbr-draft`.
     """
     targets = out or (() if as_json else (Path(DEFAULT_OUT),))
     return _evaluated(sender, targets, as_json, **params)
@@ -66,11 +67,12 @@ def evaluate_command(sender: str, out: tuple[Path, ...], as_json: bool, **params
 @options.scheduler
 @options.as_json
 def bbr_draft_command(sender: str, out: tuple[Path, ...], as_json: bool, **params: Any) -> int:
-    """Does STACK:CC do what the draft of BBR says? (draft-ietf-ccwg-bbr, test cases)
+    """Does STACK:CC do what the draft of BBR says?
 
-    Each case is an experiment, judged by what the link shows and the sender's own state. Short for
-    `qbkit evaluate STACK:CC --book bbr-draft`. Exit status: 0 if no case differs, 3 if one does,
-    4 if seeds disagree, or runs failed, and no case differs.
+    These are the test cases of draft-ietf-ccwg-bbr. Each case is an experiment, judged by what the
+    link shows and the sender's own state. Short for `qbkit evaluate STACK:CC --book bbr-draft`.
+    Exit status: 0 if no case differs, 3 if one does, 4 if seeds disagree, or runs failed, and no
+    case differs.
     """
     return _evaluated(sender, out, as_json, book="bbr-draft", **params)
 
@@ -126,12 +128,12 @@ class Budget(click.ParamType):
 def hunt_command(
     sender: str, metric: str, budget: float, out: Path | None, as_json: bool, **how: Any
 ) -> int:
-    """Where is STACK:CC at its worst, compared with the kernel's controller?
+    """Where is STACK:CC at its worst?
 
-    Searches networks, shrinks the worst to the simplest that shows the same, runs it with new
-    seeds, and writes a case that `qbkit evaluate STACK:CC --book CASE.yaml` runs again. Runs are
-    stored, so a hunt that was interrupted goes on. Exit status: 0, or 4 if new seeds do not show
-    it.
+    Compares it with the kernel's controller: searches networks, shrinks the worst to the simplest
+    that shows the same, runs it with new seeds, and writes a case that `qbkit evaluate STACK:CC
+    --book CASE.yaml` runs again. Runs are stored, so a hunt that was interrupted goes on. Exit
+    status: 0, or 4 if new seeds do not show it.
     """
     from qbkit.execution.runner import check_writable
     from qbkit.spec.spec_file import YAML

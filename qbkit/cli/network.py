@@ -19,10 +19,10 @@ TIMES = "'0:50 20:5 40:50', or a file; then hold, repeat or cut. The first value
 HELP = {
     "preset": f"A kind of network, which the other options change: {', '.join(PRESETS)}; "
     "as in 'leo seed=2 mean_mbps=50'.",
-    "rate_mbps": "Rate.",
+    "rate_mbps": "Rate of the link.",
     "burst_packets": "Full frames that may leave back to back after a pause.",
     "rtt_ms": "Base RTT.",
-    "buffer_bdp": "Buffer in BDP. [default: 1]",
+    "buffer_bdp": "Buffer in BDP (rate × base RTT). [default: 1]",
     "buffer_bytes": "Buffer in bytes.",
     "buffer_packets": "Buffer in packets.",
     "qdisc": "Queue discipline.",
@@ -58,7 +58,11 @@ HELP = {
 def network_options(command: Command) -> Command:
     """The command with the options of the bottleneck and the duration."""
     duration = click.option(
-        "--duration-s", type=float, default=120, show_default=True, help="Length."
+        "--duration-s",
+        type=float,
+        default=120,
+        show_default=True,
+        help="Length in seconds.",
     )
     for option in [duration, *(_option(name) for name in reversed(HELP))]:
         command = option(command)

@@ -40,7 +40,10 @@ def notebook_command(
     scheduler: str | None,
     as_json: bool,
 ) -> int:
-    """Execute the notebook whose name begins with NAME (such as 01) and write its HTML too."""
+    """Execute a notebook, and write its HTML page.
+
+    NAME is how its name begins, such as 01.
+    """
     from qbkit.execution.notebooks import execute_grid, to_html
 
     grid: dict[str, list[Any]] = {}
@@ -87,7 +90,10 @@ def _value(key: str, text: str) -> Any:
 
 @click.group("notebooks")
 def notebooks_command() -> None:
-    """List the notebooks, or copy them with what they open: data, pictures and guides."""
+    """List the notebooks, or copy them with what they open.
+
+    They open data, pictures and guides.
+    """
 
 
 @notebooks_command.command("list")
@@ -100,7 +106,10 @@ def listing() -> None:
 @notebooks_command.command("copy")
 @click.argument("folder", type=options.FOLDER, default=Path("qbkit"))
 def copy(folder: Path) -> None:
-    """Copy notebooks and what they open to FOLDER, by default ./qbkit; existing files are kept."""
+    """Copy notebooks and what they open to FOLDER.
+
+    FOLDER is ./qbkit by default. Existing files are kept.
+    """
     from qbkit.files import writing
 
     with writing(folder):

@@ -59,7 +59,10 @@ def plot_command(results: str, kind: str | None, out: Path, width: str) -> None:
 @click.argument("results", metavar="RUN|STUDY|SWEEP")
 @click.option("--out", type=options.PATH, required=True, help="HTML file to write.")
 def report_command(results: str, out: Path) -> None:
-    """Write one HTML file that opens offline: verdict, charts, parameters, suspects, provenance."""
+    """Write a report: one HTML file that opens offline.
+
+    It has the verdict, charts, parameters, suspects and provenance.
+    """
     from qbkit.execution.runner import check_writable
 
     opened = qb.open_results(results)
@@ -71,7 +74,10 @@ def report_command(results: str, out: Path) -> None:
 @click.argument("data", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--out", type=options.FOLDER, required=True, help="Folder to write.")
 def atlas_command(data: Path, out: Path) -> None:
-    """Write a site of the published sweeps and studies in the folder DATA; it opens offline."""
+    """Write a site of published sweeps and studies.
+
+    They are in the folder DATA. The site opens offline.
+    """
     require("nbconvert", to="write the atlas")
     from qbkit.atlas import write_atlas
 

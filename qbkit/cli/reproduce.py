@@ -38,10 +38,11 @@ def reproduce_command(
     as_json: bool,
     **fields: str | None,
 ) -> int:
-    """Run published points again and say "the same", or what differs and by how much.
+    """Run published points again, and compare.
 
-    PATH is a sweep's YAML, a table, or a folder of published data. Exit status: 0 if all points
-    that can run here are the same, 3 if one differs, 1 if one failed, 2 for a wrong command line.
+    Says "the same", or what differs and by how much. PATH is a sweep's YAML, a table, or a folder
+    of published data. Exit status: 0 if all points that can run here are the same, 3 if one
+    differs, 1 if one failed, 2 for a wrong command line.
     """
     from qbkit.studies.reproduction import reproduce, without_points
     from qbkit.testbed import engines
@@ -175,7 +176,7 @@ def replay_command(
     as_json: bool,
     **fields: str | None,
 ) -> None:
-    """Run a stored or published run again, and draw a second of it packet by packet.
+    """Run a run again, and draw a second packet by packet.
 
     RUN is a file, the name of a stored run or of a published one in the folder data, or a published
     sweep or table, of which the other options choose a run as in `qbkit reproduce`. The command

@@ -110,7 +110,10 @@ def sweep_command(
     dry_run: bool,
     as_json: bool,
 ) -> int:
-    """Run every combination of the values in SPEC.yaml that has no result in the folder yet."""
+    """Run every combination of the values in SPEC.yaml.
+
+    One that has a result in the folder is not run again.
+    """
     from qbkit.execution.sweeps import estimate
     from qbkit.store.published import load_published
 

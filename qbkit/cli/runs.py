@@ -21,7 +21,10 @@ VERSION = "measurement_version"
 @click.option("--stale", is_flag=True, help="Only runs of another measurement version.")
 @options.as_json
 def runs_command(stale: bool, as_json: bool) -> None:
-    """List the stored runs; files that cannot be read become warnings with the reason."""
+    """List the stored runs.
+
+    Files that cannot be read become warnings with the reason.
+    """
     from qbkit import measurement
     from qbkit.store import default_folder
 
@@ -50,7 +53,7 @@ def runs_command(stale: bool, as_json: bool) -> None:
 @click.option("--count", type=int, default=50, show_default=True, help="Number of packets.")
 @options.as_json
 def packets_command(run: str, around_s: float, flow: str | None, count: int, as_json: bool) -> None:
-    """Show the packets of a run nearest to a time, with their header fields.
+    """Show the packets around a time, with their headers.
 
     RUN is a file or the name of a stored run that was made with --keep pcap.
     """
@@ -106,7 +109,10 @@ def import_pcaps_command(
     as_json: bool,
     **params: Any,
 ) -> None:
-    """Turn captures of both sides of a queue, made elsewhere, into a run dataset."""
+    """Turn captures of both sides of a queue into a run.
+
+    They may be made elsewhere.
+    """
     from qbkit.store import require_free, require_run_name
 
     named = {}

@@ -20,7 +20,10 @@ HIDDEN = ("options", "above")
 )
 @click.pass_context
 def stacks_command(context: click.Context, as_json: bool, as_markdown: bool) -> None:
-    """List the stacks: controllers, version, and whether each is ready or what it needs."""
+    """List the stacks, or build them.
+
+    Lists controllers, version, and whether each is ready or what it needs.
+    """
     from qbkit.stacks.about.listing import markdown_table, release_rows, stack_rows
 
     if context.invoked_subcommand:
@@ -41,11 +44,11 @@ def stacks_command(context: click.Context, as_json: bool, as_markdown: bool) -> 
 @stacks_command.command("build")
 @click.argument("names", nargs=-1, metavar="[STACK ...]")
 def build(names: tuple[str, ...]) -> int:
-    """Build the drivers of all stacks or of the named ones, in parallel if memory allows.
+    """Build the drivers of all stacks, or of the named ones.
 
-    All stacks are those that package registries have; a program that you build yourself is named.
-    STACK@VERSION is a released version of a stack: quinn@0.8.4 (a version of the crate quinn-proto)
-    or aioquic@1.2.0.
+    Builds in parallel if memory allows. All stacks are those that package registries have; a
+    program that you build yourself is named. STACK@VERSION is a released version of a stack:
+    quinn@0.8.4 (a version of the crate quinn-proto) or aioquic@1.2.0.
     """
     from qbkit import stacks
     from qbkit.stacks.external.launcher import External
@@ -95,10 +98,10 @@ def new_stack_command(name: str, program: Path | None, as_class: bool, folder: P
 @click.argument("name")
 @options.as_json
 def check_stack_command(name: str, as_json: bool) -> int:
-    """Run the contract of the stack NAME: it fills a link, stops on time, repeats and reports.
+    """Check that the stack NAME keeps the contract.
 
-    NAME:CC checks one controller; a program's path needs it, as in ./build/mine:cubic. Exits with
-    1 if something is missing.
+    It fills a link, stops on time, repeats and reports. NAME:CC checks one controller; a program's
+    path needs it, as in ./build/mine:cubic. Exits with 1 if something is missing.
     """
     from qbkit.studies.contract import check_stack
 

@@ -74,7 +74,9 @@ def web_command(
     explaining: bool,
     **params: Any,
 ) -> int:
-    """Load an object or a page over HTTP/2 and HTTP/3 in virtual time; print the times it took.
+    """Load an object or a page over HTTP/2 and HTTP/3.
+
+    Loads run in virtual time, and the command prints the times they took.
 
     "limited_by" is what most of the time went to: the handshake, the first byte, the link, slow
     start, loss, the sender's buffer. A load whose connection or server dies is kept, and a warning
