@@ -387,6 +387,20 @@ def test_an_old_release_has_frames_and_requests(flow, ip_version):
     assert 20 < (of == 1).sum() < 28  # an RTT, thinking, and 8 ms on the link
 
 
+def test_each_release_of_aioquic_imports_its_own_packages():
+    """Two of them in one run had both been the one that came last."""
+    names = ("aioquic", "aioquic@1.0.0", "aioquic@1.2.0")
+    assert len({stacks.get(name).env()["PYTHONPATH"] for name in names}) == len(names)
+
+
+@pytest.mark.guest
+def test_a_release_of_aioquic_runs_beside_the_present_one():
+    old_release("aioquic@1.0.0:cubic")
+    for flows in (("aioquic:cubic", "aioquic@1.0.0:cubic"), ("aioquic@1.0.0:cubic", "qbkit:reno")):
+        run = conserved_run(*flows, rate_mbps=10, rtt_ms=20)
+        assert (run.throughput_mbps.mean("time") > 1).all()
+
+
 @pytest.mark.guest
 @pytest.mark.parametrize(
     "flow",

@@ -39,6 +39,8 @@ class AioQuic(Stack):
     driver: ClassVar[Path] = DRIVER
     mount: ClassVar[str] = MOUNT
     """Folder of the driver in the guest."""
+    site_mount: ClassVar[str] = SITE_MOUNT
+    """Folder of the packages in the guest."""
 
     def for_app(self) -> Stack:
         """The driver with something above the transport."""
@@ -78,7 +80,7 @@ class AioQuic(Stack):
 
     def mounts(self) -> dict[str, Path]:
         """Our packages, the site-packages of aioquic, and the byte code of all."""
-        packages = {**self.packages(), SITE_MOUNT: self.site_packages()}
+        packages = {**self.packages(), self.site_mount: self.site_packages()}
         words = [python(), *FLAGS]
         path = self.env()["PYTHONPATH"]
         code = byte_code.mounts(self.name, words, self.modules(), path, packages, self.version())
@@ -87,7 +89,7 @@ class AioQuic(Stack):
     def env(self) -> dict[str, str]:
         """The folders to import from; hides the processor's random numbers, so that runs repeat."""
         return {
-            "PYTHONPATH": f"{self.mount}:{SITE_MOUNT}",
+            "PYTHONPATH": f"{self.mount}:{self.site_mount}",
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONHASHSEED": "0",
             **NO_RANDOM_INSTRUCTIONS,

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import ClassVar
 
-from qbkit.stacks.aioquic import DRIVER, FLAGS, AioQuic
+from qbkit.stacks.aioquic import DRIVER, FLAGS, SITE_MOUNT, AioQuic
 from qbkit.stacks.base import Say, Stack, Status, changed
 from qbkit.stacks.registry import register_releases
 from qbkit.stacks.release import ALL_ABOVE, SOURCES, Generation, LockedRelease, Releases
@@ -30,8 +30,9 @@ class AioQuicRelease(LockedRelease, AioQuic):
 
     @classmethod
     def own(cls, version: str, generation: Generation) -> dict[str, object]:
-        """Its adapter."""
-        return {"package": generation.sources[-1].name}
+        """Its adapter, and a place for its packages: another release may be in the same guest."""
+        site = f"{SITE_MOUNT}-{version}"
+        return {"package": generation.sources[-1].name, "site_mount": site}
 
     def for_app(self) -> Stack:
         """The driver with something above the transport, and the same packages."""
@@ -39,7 +40,7 @@ class AioQuicRelease(LockedRelease, AioQuic):
 
     def version(self) -> str:
         """Version of the package, and a fingerprint of the driver and all that it runs with."""
-        return f"{self.number}, driver {self._key()}"
+        return f"{self.number}, driver {fingerprint([], self._key(), self.site_mount)}"
 
     def status(self) -> Status:
         """Ready once installed."""
