@@ -146,7 +146,7 @@ class Explanation:
     def cause_line(self) -> str:
         """What most likely sets the test apart, from its packets alone, in one sentence."""
         if not self.suspects:
-            return "The packets show no cause that differs."
+            return sentence(self._no_cause)
         first = self.suspects[0]
         if self.exchange and self.exchange.is_cause:
             return f"Most likely because {first.clause}."
@@ -241,9 +241,22 @@ class Explanation:
     @property
     def _undecided(self) -> str:
         """The verdict without a suspect."""
+        small = "; ".join(map(str, self._small))
         shown = "; ".join(str(d) for d in self.symptoms[:MOST_SYMPTOMS])
         also = f"; symptoms: {shown}" if shown else ""
-        return f"the packets show no cause that differs{also}"
+        return f"{self._no_cause}{f' ({small})' if small else ''}{also}"
+
+    @property
+    def _no_cause(self) -> str:
+        """That there is no suspect, because nothing differs, or all of it has little effect."""
+        if not self._small:
+            return "the packets show no cause that differs"
+        return "the packets show no cause: what differs hardly changes the throughput"
+
+    @property
+    def _small(self) -> list[Difference]:
+        """Causes whose effect is too small for a suspect."""
+        return [d for d in self.differences if d.role == "cause" and not d.is_suspect]
 
     def effect_text(self, difference: Difference) -> str:
         """What a cause alone would change in throughput, and its share of the difference."""
