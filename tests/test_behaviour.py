@@ -619,10 +619,19 @@ def test_of_two_of_one_sender_the_words_are_as_sure_as_the_precedents(votes, sai
 
 
 def test_a_bbr_that_does_not_pace_and_a_receiver_alone():
-    usual = {"growth": "probing", "pacing": "paced", "packets_per_ack": 2.0}
-    unpaced = explained(known(**{**usual, "pacing": "bursts"}), known(**usual))
+    usual = {"growth": "probing", "packets_per_ack": 2.0}
+    paced = {**usual, "pacing": "paced"}
+    unpaced = explained(known(**usual, pacing="bursts"), known(**paced))
     assert unpaced.verdict.lines[-1] == "Most likely because it does not pace."
-    receiver = explained(known(**{**usual, "packets_per_ack": 30.0}), known(**usual))
+    # Its window limits it in slow start; then it cruises with the BDP in flight, as who paces.
+    later = explained(known(**usual, pacing="bursts", in_flight_bdp=0.96), known(**paced))
+    assert later.cause_line == (
+        "The cause is open; what differs most: its slow start is in bursts, not paced."
+    )
+    drains = {"drain_rate": 0.3, "in_flight_bdp": 0.96}
+    first = compare(known(**usual, pacing="bursts", **drains), known(**paced, drain_rate=0.75))[0]
+    assert first.name == "drain_rate"
+    receiver = explained(known(**{**paced, "packets_per_ack": 30.0}), known(**paced))
     assert receiver.verdict.lines[-1] == (
         "Undecided: its sender is not seen to differ; its receiver sends an ACK for every 30 "
         "packets, not 2."

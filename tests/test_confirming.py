@@ -121,10 +121,10 @@ def test_what_a_receiver_does_is_said_of_the_receiver(name):
 def test_the_lines_below_a_verdict():
     found = qb.load_explanation(CASES / "ack-10")
     assert found.next_lines[0].startswith(
-        "To confirm it, run qbkit conformance 'quinn:newreno?ack_every_packets=2'"
+        "To test the first, run qbkit conformance 'quinn:newreno?ack_every_packets=2'"
     )
     assert found.to_dict()["next"] == found.next_lines
-    assert "To confirm it" in found._repr_html_()
+    assert "To test the first" in found._repr_html_()
     known = qb.load_explanation(CASES / "quiche-now")
     assert known.next_lines[0] == (
         "From its packets alone: most likely because it reverts 82 % of its window reductions."
@@ -136,8 +136,11 @@ def test_the_lines_below_a_verdict():
 
 def test_what_both_sides_share_is_no_place_of_a_cause(monkeypatch):
     monkeypatch.setattr("qbkit.studies.confirming.source_line", lambda *_, **__: "a.rs:7")
-    found = qb.load_explanation(CASES / "ack-10")
+    found = qb.load_explanation(CASES / "google-cubic")
     assert found.next_lines[-1] == "Most likely in the source: a.rs:7."
+    open_cause = qb.load_explanation(CASES / "ack-10")
+    assert open_cause.cause_line.startswith("The cause is open")
+    assert "a.rs" not in " ".join(open_cause.next_lines)
     spec = found.study.tests[0].attrs["spec"]
     same = replace(
         found.study, references=[run.assign_attrs(spec=spec) for run in found.study.references]

@@ -185,13 +185,13 @@ def test_published_studies(case, lines):
     [
         (
             "google-cubic",
-            "Most likely because a loss leaves 0.85 of its window, not 0.7 and its C is 0.58 "
+            "Most likely because a loss leaves 0.85 of its window, not 0.7, and its C is 0.58 "
             "packets/s³, not 0.39.",
         ),
         (
             "ack-10",
             "The cause is open; what differs most: its receiver sends an ACK for every 10 packets, "
-            "not 2 and a loss leaves 0.41 of its window, not 0.5.",
+            "not 2, and a loss leaves 0.41 of its window, not 0.5.",
         ),
         (
             "bbr-120-explained",

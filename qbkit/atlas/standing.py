@@ -10,7 +10,6 @@ difference, by the rule of `qbkit.explain`.
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, field
 
 from qbkit.atlas.differences import Difference
@@ -38,7 +37,6 @@ KINDS = {
 }
 """Kind → its words, in the order in which a reader sorts them."""
 LEAST_PERCENT = 3.0
-INTERVAL = re.compile(r" \[[^\]]*\]")
 
 
 @dataclass(frozen=True)
@@ -129,7 +127,7 @@ def _from_packets(published: Published, name: str, difference: Difference) -> Ca
         if percent * part > 0 and abs(percent) >= LEAST_PERCENT:
             growth = law(mine.parameters, kernel.parameters)
             is_open = _accounts_for_little(each, growth, difference)
-            return Cause(INTERVAL.sub("", str(each)), percent=percent, is_open=is_open)
+            return Cause(each.clause, percent=percent, is_open=is_open)
     return None
 
 

@@ -156,10 +156,18 @@ class Explanation:
             own = [d for d in self.suspects if d.name not in RECEIVERS]
             beyond = " beyond its start" if own else ""
             return f"Undecided: its sender is not seen to differ{beyond}; {first.clause}."
-        clauses = " and ".join(d.clause for d in self._named[:MOST_CAUSES])
-        if self.accounted >= LITTLE or self._breaks_a_rule:
-            return f"Most likely because {clauses}."
-        return f"The cause is open; what differs most: {clauses}."
+        clauses = [d.clause for d in self._named[:MOST_CAUSES]]
+        both = (", and " if "," in clauses[0] else " and ").join(clauses)
+        if self._is_open:
+            return f"The cause is open; what differs most: {both}."
+        return f"Most likely because {both}."
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether the suspects are little of the difference, and the first breaks no rule."""
+        first = self.suspects[0]
+        found = self.accounted >= LITTLE or breaks_a_rule(first, self.observed)
+        return math.isnan(first.votes) and not found
 
     @property
     def _one_change(self) -> str:
@@ -175,8 +183,8 @@ class Explanation:
         """The first cause where a known fault hides it, what would confirm it, and its source.
 
         Empty without a cause of a difference. The line of the source is the most likely one; it is
-        left out where the test's source is not at hand or is the reference's, too, and beside a
-        known fault, which has one.
+        left out where the cause is open, where the test's source is not at hand or is the
+        reference's, too, and beside a known fault, which has one.
         """
         test, reference = (
             side[0].qb.experiment for side in (self.study.tests, self.study.references)
@@ -191,19 +199,15 @@ class Explanation:
         if self.alone and (said := witness(first, self.alone[0], observe(self.alone[0]))):
             lines.append(said)
         if first.name not in RECEIVERS or not exchanged:
-            lines.append(confirmation(first, test, reference))
+            said = confirmation(first, test, reference)
+            lines.append(said.replace("confirm it", "test the first") if self._is_open else said)
         if (
             first.test.known
-            and not self.faults
+            and not (self.faults or self._is_open)
             and (place := likely_place(first, test.flows[0], reference.flows[0]))
         ):
             lines.append(f"Most likely in the source: {place}.")
         return lines
-
-    @property
-    def _breaks_a_rule(self) -> bool:
-        """Whether the first suspect is what a sender does, rather than its receiver."""
-        return breaks_a_rule(self.suspects[0], self.observed)
 
     @property
     def reasons(self) -> str:

@@ -69,7 +69,8 @@ class Difference:
     explained: bool = False
     """Whether it differs because another one does (`EXPLAINS` of `relations`)."""
     of_model: bool = False
-    """Whether a side models the path: the packets of such a sender are paced at all times."""
+    """Whether a side models the path, and this is no matter of its start alone: the packets of such
+    a sender are paced at all times."""
     votes: float = math.nan
     """Part of the precedents' votes that name it; NaN for what was not voted on."""
 

@@ -7,6 +7,7 @@ The effect of a cause is the change of throughput that it alone would bring at e
 from __future__ import annotations
 
 import math
+from collections.abc import Set
 from dataclasses import replace
 
 from qbkit.metrics.parameters.between_runs import apart, estimates_differ, runs_apart
@@ -41,10 +42,12 @@ from qbkit.metrics.parameters.rules import RULES, Rule
 from qbkit.metrics.parameters.windows import (
     BATCH,
     CRUISE,
+    PACING,
     cruise_apart,
     is_held_below,
     never_fills,
     of_windows,
+    paces_later,
     waits_for_headroom,
 )
 
@@ -103,14 +106,18 @@ def compare(
         causes = [d for d in causes if d.name not in DRAINS or not of_windows(d, test, reference)]
     symptoms = [symptom(n, test, reference) for n in names if n in SYMPTOMS]
     unknown = math.inf if governing else -math.inf
-    behind = explained(causes, test, reference)
+    start_alone = {PACING} if models and paces_later(test, reference) else set()
+    behind = explained([d for d in causes if d.name not in start_alone], test, reference)
     if two_laws or shapes:
         behind = behind - {GROWTH} | of_laws(test, reference)
-    causes = [replace(d, explained=d.name in behind, of_model=models) for d in causes]
+    causes = [
+        replace(d, explained=d.name in behind, of_model=models and d.name not in start_alone)
+        for d in causes
+    ]
     causes.sort(
         key=lambda d: (
             d.explained,
-            _rank(d.name) if models else 0,
+            _rank(d.name, {*AT_START, *start_alone}) if models else 0,
             -d.score if math.isfinite(d.score) else unknown,
         )
     )
@@ -175,6 +182,6 @@ def _breaks(rule: Rule, test: Estimate, reference: Estimate) -> bool:
     return abs(math.log(max(test.value, least) / max(reference.value, least))) > rule.apart
 
 
-def _rank(name: str) -> int:
+def _rank(name: str, at_start: Set[str]) -> int:
     """Of a sender that models the path: what it does, its receiver, what it does in the start."""
-    return 1 if name in RECEIVERS else 2 * (name in AT_START)
+    return 1 if name in RECEIVERS else 2 * (name in at_start)

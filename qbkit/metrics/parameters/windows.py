@@ -9,10 +9,12 @@ from qbkit.metrics.parameters.laws import CAP
 from qbkit.metrics.parameters.model import ABOVE, UNFILLED
 
 REACH, RATE, DRAIN = "probes_reach_bdp", "probe_rate", "drain_rate"
-IN_FLIGHT = "in_flight_bdp"
+IN_FLIGHT, PACING = "in_flight_bdp", "pacing"
 BATCH, CRUISE, LIMITED = "back_to_back_packets", "cruise_part", "limited_percent"
 CRUISES = 0.97
 """Who cruises with more than this part of the BDP in flight has no headroom."""
+PACED_BDP = (0.8, 1.3)
+"""What is in flight where a BBR cruises at the path's rate; its window alone leaves two BDP."""
 STOPS = 0.3
 """A drain below this part of the link's rate is a window that waits; gains of BBRs are higher."""
 IDLE_PERCENT = 15.0
@@ -56,6 +58,14 @@ def of_windows(drain: Difference, test: Parameters, reference: Parameters) -> bo
     apart = ours.value - theirs.value if all(side.known for side in sides) else 0.0
     deeper = drain.reference.value - drain.test.value
     return abs(apart) > IDLE_PERCENT and apart * deeper > 0 and runs_apart(*sides)
+
+
+def paces_later(test: Parameters, reference: Parameters) -> bool:
+    """Whether the side whose slow start is in bursts paces all the same: its window, and no pace,
+    limits it there, but once slow start is over less is in flight than the window."""
+    in_bursts = test if test[PACING].word == "bursts" else reference
+    low, high = PACED_BDP
+    return in_bursts[IN_FLIGHT].known and low < in_bursts[IN_FLIGHT].value < high
 
 
 def waits_for_headroom(test: Parameters, reference: Parameters) -> bool:
