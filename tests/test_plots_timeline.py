@@ -43,6 +43,18 @@ def test_levels_are_those_of_the_link():
     assert {level.name for level in levels(alone)} == {"capacity", "full buffer"}
 
 
+def test_flows_share_what_a_policer_lets_pass():
+    ds = synthetic_run(rate_mbps=10, rtt_ms=20, buffer_bdp=2)
+    link = qb.Bottleneck(rate_mbps=10, rtt_ms=20, buffer_bdp=2, policer_mbps=4)
+    policed = ds.qb.experiment.model_copy(update={"bottleneck": link})
+    found = levels(ds.assign_attrs(spec=policed.to_json()))
+    assert {(level.name, level.value) for level in found} == {
+        ("policer", 4.0),
+        ("fair share", 2.0),
+        ("full buffer", 40.0),
+    }
+
+
 def test_levels_far_above_the_data_are_left_out():
     found = [Level("queue_delay_ms", "full buffer", 40.0, 0.0, 20.0)]
     assert level_layers(found, "queue_delay_ms", most=10.0) == []

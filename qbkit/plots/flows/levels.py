@@ -47,19 +47,22 @@ class Level:
 def levels(ds: xr.Dataset) -> frozenset[Level]:
     """The lines of a run; empty where its link is not known, or changes (`common_capacity`).
 
-    The fair share is the capacity over the number of flows that are active at the time. It exists
-    where all flows share one queue, in one direction.
+    The fair share is the capacity, or the rate of a policer that lets less pass, over the number of
+    flows that are active at the time. It exists where all flows share one queue, in one direction.
     """
     experiment, end_s = run_experiment(ds), float(ds.attrs["duration_s"])
     rate_mbps = float(ds.attrs.get("rate_mbps", math.nan))
     if experiment is None or not rate_mbps > 0 or "capacity_mbps" in ds:
         return frozenset()
-    found = [Level("throughput_mbps", "capacity", rate_mbps, 0.0, end_s)]
+    policer_mbps = experiment.bottleneck.policer_mbps or math.inf
+    most_mbps = min(rate_mbps, policer_mbps)
+    name = "policer" if policer_mbps < rate_mbps else "capacity"
+    found = [Level("throughput_mbps", name, most_mbps, 0.0, end_s)]
     if (queue_bytes := float(ds.attrs.get("queue_bytes", math.nan))) > 0:
         full_ms = queue_bytes * 8 / rate_mbps / 1e3
         found.append(Level("queue_delay_ms", "full buffer", full_ms, 0.0, end_s))
     if experiment.topology == "dumbbell" and len(set(flow_directions(ds))) == 1:
-        found += _fair_shares(ds, rate_mbps, len(experiment.flows))
+        found += _fair_shares(ds, most_mbps, len(experiment.flows))
     return frozenset(found)
 
 
