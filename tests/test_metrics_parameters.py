@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -25,12 +26,14 @@ from qbkit.metrics.parameters import (
     infer,
     observe,
     observe_events,
+    observed,
 )
-from qbkit.metrics.parameters.connection import Connection, Load, SharedLink
+from qbkit.metrics.parameters.connection import GRID_PARTS, Connection, Load, SharedLink
 from qbkit.metrics.parameters.effects import DERIVED, EFFECTS, SYMPTOMS
 from qbkit.metrics.parameters.inference import median_of, with_flows
 from qbkit.metrics.parameters.laws import BBRS, law
 from qbkit.metrics.parameters.phases import phases_of
+from qbkit.metrics.parameters.reductions import reduction_at
 from qbkit.metrics.parameters.start import start_of
 from qbkit.studies.lone import differences_of_runs
 from qbkit.traces.logs.events import EventTables
@@ -86,6 +89,19 @@ def test_reverted_window_reductions():
     path = {"lose_each_s": 2.0, "buffer_packets": 1e6, "duration_s": 16.0, "threshold_packets": 40}
     assert infer(simulate(revert_after_s=0.12, **path))["reverted_reductions_percent"].value == 100
     assert infer(simulate(**path))["reverted_reductions_percent"].value == 0
+
+
+@pytest.mark.parametrize(("later", "reverted"), [(59.0, False), (84.0, True)])
+def test_a_window_that_shrinks_after_half_a_round_trip_is_not_reverted_before(later, reverted):
+    """A flow behind a policer sends bursts, so that the first ACKs come late (`tc-police(8)`)."""
+    rtt_s, grid_s = 0.05, np.arange(40) * 0.05 / GRID_PARTS
+    window = np.concatenate([np.full(8, 85.0), np.full(4, 83.0), np.full(4, 59.0)])
+    seen = SimpleNamespace(
+        grid_s=grid_s, in_flight_packets=np.concatenate([window, np.full(24, later)])
+    )
+    found = reduction_at(seen, grid_s[8], grid_s[8], rtt_s)
+    assert (found.before_packets, found.after_packets) == (85.0, 59.0)
+    assert found.reverted == reverted
 
 
 def test_in_flight_is_what_was_sent_and_is_not_acknowledged():
@@ -381,3 +397,36 @@ def test_the_sawtooth_of_a_deep_queue_is_no_probing(tmp_path):
     lone = qb.Experiment(flows=["s2n-quic:cubic"], bottleneck=link, duration_s=60, seed=2)
     found = qb.metrics.infer(lone.run(engine="virtual", out=tmp_path / "run.nc"))
     assert found["growth"].word != "probing" and not found["probe_up_gain"].known
+
+
+@pytest.mark.guest
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "link", "jitter_ms"),
+    [
+        ("tcp:cubic", {"hold_data_ms": 10, "hold_acks_ms": 10}, None),
+        ("quic-go:cubic", {"hold_acks_ms": 20}, None),
+        ("quic-go:cubic", {"buffer_bdp": 8, "rate_mbps": 10, "rtt_ms": 40}, 5),
+        ("tcp:reno", {"delay": [(0, 50), (2, 90), (4, 50)], "rate_mbps": 10}, None),
+    ],
+)
+def test_what_a_path_does_to_a_window_is_no_probing(name, link, jitter_ms, tmp_path):
+    """Held packets and jitter make bursts that come back, which were taken for BBR's probes."""
+    path = qb.Bottleneck(**{"rate_mbps": 20, "rtt_ms": 50, **link})
+    lone = qb.Experiment(flows=[name], bottleneck=path, duration_s=30, jitter_ms=jitter_ms)
+    run = lone.run(engine="virtual", out=tmp_path / "run.nc")
+    for found in (qb.metrics.infer(run), observed([run])):
+        assert found["growth"].word != "probing"
+        assert not found["probe_up_gain"].known and not found["probe_down_gain"].known
+    if "delay" in link:  # nothing is measured in units of a path that is another one later
+        assert not found["probes_reach_bdp"].known and not found["back_at_loss_part"].known
+
+
+@pytest.mark.guest
+@pytest.mark.slow
+def test_a_policer_is_the_bottleneck_of_who_meets_it(tmp_path):
+    """The link behind it is five times as fast, and its BDP had been the unit of all windows."""
+    path = qb.Bottleneck(rate_mbps=100, rtt_ms=50, policer_mbps=20, policer_burst_bytes=97_000)
+    lone = qb.Experiment(flows=["tcp:bbr"], bottleneck=path, duration_s=20)
+    found = observed([lone.run(engine="virtual", out=tmp_path / "run.nc")])
+    assert 0.9 < found["probes_reach_bdp"].value < 2

@@ -21,6 +21,7 @@ from qbkit.metrics.parameters.probe_path import ProbePath, response
 from qbkit.metrics.parameters.reductions import rounds_of_loss, window_reductions_of
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.metrics.parameters.start import shows_pacing, start_of
+from qbkit.traces.run.attributes import changes
 
 SEEN = ("often",)
 """Words for what half of the runs show, though others do not."""
@@ -39,7 +40,7 @@ def observed(
     paths = [(run, ProbePath.of(run)) for run in probing]
     links = [model.within(observe(run), 0.0, path.fall_s) for run, path in paths if path]
     seen = [observe(run) for run in alone] or links
-    found = infer(seen)
+    found = infer([*alone] or links)
     short = [] if alone else ["probe_rtt_interval_s"]  # the first seconds hold one at most
     if not any(shows_pacing(c, start_of(c)) for c in seen):
         short.append("pacing")
@@ -60,7 +61,12 @@ def _samples_of(c: Connection, run: xr.Dataset) -> dict[str, float | str]:
     """The behaviour in one run. What marks leave of a window is seen, and no cap where they hold
     it."""
     path = ProbePath.of(run)
-    found, kept = dict(samples_of_path(c, path)), kept_after_marks(c, run)
+    if path is None and changes(run):
+        # Neither what is in flight nor a rate has a measure where the path's own change.
+        found: dict[str, float | str] = {"rounds_of_loss": rounds_of_loss(c, start_of(c).settled_s)}
+    else:
+        found = dict(samples_of_path(c, path))
+    kept = kept_after_marks(c, run)
     signal = signal_of(c, run)
     if signal == "marks":
         found.pop(CAP, None)

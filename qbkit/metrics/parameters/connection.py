@@ -201,9 +201,14 @@ def observe(run: xr.Dataset, flow: str | int = 0) -> Connection:
 
 
 def link_of(run: xr.Dataset, index: int) -> SharedLink | None:
-    """The only bottleneck of a flow's data; None if there are several, or the rate is unknown."""
-    rate_mbps = float(run.attrs.get("rate_mbps", math.nan))
-    several = spec_of(run).get("topology") == "parking_lot"
+    """The only bottleneck of a flow's data; None if there are several, or the rate is unknown.
+
+    Its rate is that of a policer, where one lets less pass than the link.
+    """
+    spec = spec_of(run)
+    policer_mbps = (spec.get("bottleneck") or {}).get("policer_mbps") or math.inf
+    rate_mbps = min(float(run.attrs.get("rate_mbps", math.nan)), policer_mbps)
+    several = spec.get("topology") == "parking_lot"
     if several or not rate_mbps > 0:
         return None
     departure_s = run["packet_departure_s"].values

@@ -1,4 +1,4 @@
-"""What an application, marks or a changing link hide of a sender's own law."""
+"""What an application, marks or a path that is not steady hide of a sender's own law."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from qbkit.metrics.parameters.laws import GROWTH, PROBING
 from qbkit.metrics.parameters.reductions import REDUCES
 from qbkit.metrics.parameters.relations import LOSSES, PROBES
 from qbkit.traces.arrays import FloatArray
-from qbkit.traces.run.attributes import changes_rate
+from qbkit.traces.run.attributes import changes, changes_rate, spec_of
 
 
 def shown(
@@ -20,15 +20,20 @@ def shown(
     flow: str | int,
     kept: FloatArray,
 ) -> dict[str, FloatArray | float | str]:
-    """The samples, less those that an application, marks or a changing link make in its place."""
+    """The samples, less those that an application, marks or the path make in its place."""
     hidden: set[str] = set()
     if isinstance(trace, xr.Dataset):
         hidden.update((*LOSSES, *PROBES) if _pauses(trace, flow_index(trace, flow)) else ())
-        changes = changes_rate(trace)
-        hidden.update(["limited_percent"] if changes else ())
-        if changes or (len(kept) and float(np.median(kept)) <= REDUCES):
+        hidden.update(["limited_percent"] if changes_rate(trace) else ())
+        if _makes_cycles(trace) or (len(kept) and float(np.median(kept)) <= REDUCES):
             hidden.update(PROBES, [GROWTH] if samples.get(GROWTH) == PROBING else ())
     return {name: value for name, value in samples.items() if name not in hidden}
+
+
+def _makes_cycles(run: xr.Dataset) -> bool:
+    """Whether a path changes, or holds packets, so that what is sent comes and goes with it."""
+    link = spec_of(run).get("bottleneck") or {}
+    return changes(run) or bool(link.get("hold_data_ms") or link.get("hold_acks_ms"))
 
 
 def _pauses(run: xr.Dataset, index: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
@@ -30,6 +31,9 @@ MOST_LEFT = 0.99
 """Largest β for the number of emulated flows, which is infinite at 1."""
 FEWEST_CURVES, ALIKE = 5, 0.2
 """Curves that are none by accident: so many, and half of their C within this part of the median."""
+LEAST_CYCLE_RTTS = 3.9
+"""Shortest cycle of probes: up, down and two round trips of cruising. Bursts that a jitter, a rival
+or held ACKs make of a window come back each three round trips or so."""
 LEAST_INCREASE = 0.05
 """Packets per round trip above which a line rises: BBR's constant window is a line as well."""
 
@@ -43,10 +47,10 @@ def infer(
     of several (seeds) are pooled. Inference uses only times and sizes of packets and ACKs, nothing
     that a stack reports. Where packets were marked CE, what marks leave of the window comes last
     (``kept_after_mark``); where they reduce it, its cycles are not taken for probing, nor are those
-    of a link whose rate changes. Of a flow with an ``app`` the laws of the window are not seen.
-    Most parameters show best if the flow is alone on its link, without a rival's losses. Raises
-    MetricError without a trace, and if a flow cannot be observed; TraceError for a run whose time
-    or packets were cut.
+    of a path whose rate or delay changes, or that holds packets. Of a flow with an ``app`` the laws
+    of the window are not seen. Most parameters show best if the flow is alone on its link, without
+    a rival's losses. Raises MetricError without a trace, and if a flow cannot be observed;
+    TraceError for a run whose time or packets were cut.
     """
     several = [traces] if isinstance(traces, xr.Dataset | Connection) else list(traces)
     if not several:
@@ -77,7 +81,7 @@ def samples_of(c: Connection) -> dict[str, FloatArray | float | str]:
     start = start_of(c)
     reductions = window_reductions_of(c, start.settled_s)
     growths = growths_of(c, reductions, c.grid_s[-1])
-    phases = phases_of(c, start.settled_s)
+    phases = _of_probes(phases_of(c, start.settled_s))
     gains = pacing_gains(c, start)
     lines = np.array([g.packets_per_rtt for g in growths])
     curves = np.array([g.cubic_c for g in growths])
@@ -107,6 +111,14 @@ def samples_of(c: Connection) -> dict[str, FloatArray | float | str]:
     }
     law = _law(lines, curves, factors, phases)
     return {**found, "growth": law} if law else found
+
+
+def _of_probes(phases: Phases) -> Phases:
+    """The phases without cycles that are too short to be those of probing."""
+    if not len(phases.cycle_rtts) or np.median(phases.cycle_rtts) >= LEAST_CYCLE_RTTS:
+        return phases
+    none = np.empty(0)
+    return replace(phases, up_gain=none, down_gain=none, cycle_rtts=none)
 
 
 def _law(lines: FloatArray, curves: FloatArray, factors: FloatArray, phases: Phases) -> str:

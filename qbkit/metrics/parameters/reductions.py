@@ -18,6 +18,8 @@ SMALLEST_REDUCTION_PACKETS = 4.0
 BACK = 0.95
 """A reduction is reverted if this fraction of the window is back within `BACK_RTTS`."""
 BACK_RTTS = 2.0
+SHRUNK_RTTS = 1.3
+"""Until then a window that a loss reduces has begun to shrink, also one that leaves in bursts."""
 REDUCES = 0.95
 """A sender that keeps more than this fraction of its window does not reduce it at a loss."""
 
@@ -99,7 +101,11 @@ def reduction_at(
     if held <= 0:
         return None
     left = float(np.median(window[_between(grid_s, end_s, end_s + 0.5 * rtt_s)]))
-    back = window[_between(grid_s, begin_s + 0.5 * rtt_s, end_s + BACK_RTTS * rtt_s)]
+    # After a gap between bursts, half an RTT may pass before the first ACKs let the window shrink.
+    first = _between(grid_s, begin_s, begin_s + SHRUNK_RTTS * rtt_s)
+    shrunk_s = float(grid_s[first][np.argmax(window[first] < BACK * held)])  # the first if it never
+    since_s = max(begin_s + 0.5 * rtt_s, shrunk_s)
+    back = window[_between(grid_s, since_s, end_s + BACK_RTTS * rtt_s)]
     least = float(window[_between(grid_s, begin_s, end_s + rtt_s)].min())
     reverted = held - least > SMALLEST_REDUCTION_PACKETS and bool((back >= BACK * held).any())
     return WindowReduction(float(begin_s), end_s, held, left, reverted)

@@ -45,6 +45,14 @@ def changes_rate(ds: xr.Dataset) -> bool:
     return bool(link.get("capacity") or link.get("outages"))
 
 
+def changes(ds: xr.Dataset) -> bool:
+    """Whether the rate or the delay of a run's path is not the same at all times.
+
+    Raises as `spec_of`.
+    """
+    return changes_rate(ds) or bool((spec_of(ds).get("bottleneck") or {}).get("delay"))
+
+
 def delay_changes_ms(ds: xr.Dataset, at_s: FloatArray) -> FloatArray:
     """What a schedule of delays adds to the base RTT (ms) at each time; 0 without one."""
     has_schedule = (spec_of(ds).get("bottleneck") or {}).get("delay")
