@@ -302,7 +302,8 @@ def test_without_a_goodput_a_lone_flow_has_its_throughput(site: Path):
 
 
 @pytest.mark.parametrize(
-    ("name", "mbps", "is_open"), [("s2n-quic:bbr", -4.3, True), ("quic-go:reno", 1.4, False)]
+    ("name", "mbps", "is_open"),
+    [("s2n-quic:bbr", -4.3, True), ("tquic:bbr", -1.8, True), ("quic-go:reno", 1.4, False)],
 )
 def test_the_cause_is_open_where_it_makes_little_of_the_difference(name, mbps, is_open):
     published = SimpleNamespace(

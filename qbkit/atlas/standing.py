@@ -117,14 +117,15 @@ def _from_packets(published: Published, name: str, difference: Difference) -> Ca
         return None
     part = difference.mbps / difference.reference_mbps
     own = OF_FAMILIES.get(family(controller_of(name)), "")
-    differ = compare(mine.parameters, kernel.parameters, part, by_name=(own, own))
-    for each in differ:
+    for each in compare(mine.parameters, kernel.parameters, part, by_name=(own, own)):
         if each.role != "cause" or (own == PROBING and each.name in RECEIVERS):
             continue
-        if each.name in RULES and each.effect * part >= 0 and each.score > CLEAR:
-            return Cause(each.clause)
-        percent = 100 * math.expm1(each.effect)
-        if percent * part > 0 and abs(percent) >= LEAST_PERCENT:
+        percent = math.nan if each.name in RULES else 100 * math.expm1(each.effect)
+        if each.name in RULES:
+            matters = each.effect * part >= 0 and each.score > CLEAR
+        else:
+            matters = percent * part > 0 and abs(percent) >= LEAST_PERCENT
+        if matters:
             growth = law(mine.parameters, kernel.parameters)
             is_open = _accounts_for_little(each, growth, difference)
             return Cause(each.clause, percent=percent, is_open=is_open)
