@@ -53,8 +53,8 @@ autosummary_generate = sorted(str(page) for page in (HERE / "reference").glob("*
 urischemes.schemes.pop("tcp", None)
 copybutton_exclude = ".linenos, .gp"
 
-# Quotation marks and ellipses, but no dashes: "--seeds" is an option.
-smartquotes_action = "qe"
+# It would make a dash of the two in "--seeds", and an opening quotation mark of that in "IMC '22".
+smartquotes = False
 
 html_theme = "pydata_sphinx_theme"
 html_title = "qbkit"

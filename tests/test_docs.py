@@ -209,6 +209,12 @@ def test_the_commands_of_findings_exist(boxes: dict[str, str]):
 
 
 @pytest.mark.slow
+def test_options_in_docstrings_keep_their_two_dashes(site: Path):
+    page = (site / "reference/generated/qbkit.stacks.Stack.html").read_text()
+    assert "--listen IP:PORT" in unescape(re.sub("<[^>]*>", "", page))
+
+
+@pytest.mark.slow
 def test_the_gallery_has_a_picture_of_each_chart_that_the_tutorials_draw(site: Path):
     page = Page(site / "gallery.html")
     drawn = {Path(link).stem for link in page.loads if "_chart" in link}
