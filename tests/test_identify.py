@@ -254,3 +254,21 @@ def test_a_window_that_flow_control_holds_is_no_bbr():
         qb.Experiment(flows=["tcp:bbr"], bottleneck=link, duration_s=30).run()
     ).values()
     assert bbr.answer == "bbr"
+
+
+@pytest.mark.guest
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("link", "why"),
+    [
+        ({"rate_mbps": 0.3, "rtt_ms": 100, "buffer_packets": 10}, "a few packets"),
+        ({"qdisc": "dualpi2", "buffer_bdp": 4}, "the marks reduce its window"),
+    ],
+)
+def test_a_loss_based_window_without_a_law_to_be_seen_is_no_bbr(link, why, tmp_path):
+    both = qb.Experiment(
+        bottleneck=qb.Bottleneck(**link), flows=["tcp:cubic", "quinn:cubic"], duration_s=24
+    )
+    found = qb.identify(both.run(engine="virtual", out=tmp_path / "run.nc"))["quinn:cubic"]
+    assert found.answer == "unknown" and why in found.reason
+    assert next(iter(found.scores)) == "bbr"

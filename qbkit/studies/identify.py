@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import xarray as xr
 
@@ -17,14 +19,19 @@ from qbkit.arguments import as_path
 from qbkit.errors import MetricError, StoreError, TraceError
 from qbkit.metrics.flows.lookup import flow_index, flow_labels
 from qbkit.metrics.identity import UNKNOWN, Identity, Signatures, features_of, shipped
+from qbkit.metrics.identity.signatures import OF_MODEL
 from qbkit.metrics.parameters import Connection, observe, observe_events
 from qbkit.metrics.parameters.connection import CAPTURE, sender_side_s
+from qbkit.metrics.parameters.marks import kept_after_marks
+from qbkit.metrics.parameters.reductions import REDUCES
 from qbkit.traces.logs.any_log import read_log
 from qbkit.traces.run.attributes import run_warnings
 
 if TYPE_CHECKING:
     import xarray as xr
 
+SMALL_PACKETS = 10.0
+"""A window below this grows along no line or curve that could be seen."""
 NEAR_RECEIVER = 0.1
 """A capture is the receiver's if less than this part of the RTT passes behind it."""
 
@@ -130,9 +137,27 @@ def _opened(source: str | Path | xr.Dataset, choice: Mapping[str, Any]) -> xr.Da
 
 def _of_run(run: xr.Dataset, index: int, known: Signatures) -> Identity:
     try:
-        return _identity(observe(run, index), known)
+        connection = observe(run, index)
     except MetricError as error:
         return _nothing_seen(error)
+    found = _identity(connection, known)
+    if found.answer in OF_MODEL and (hidden := _hides_law(connection, run, index)):
+        return replace(found, answer=UNKNOWN, reason=f"it resembles {found.answer}, but {hidden}")
+    return found
+
+
+def _hides_law(connection: Connection, run: xr.Dataset, index: int) -> str:
+    """What makes a window that losses reduce look like a model of the path; "" where nothing does.
+
+    Its cycles are then short, and it has few losses, or none.
+    """
+    kept = kept_after_marks(connection, run, index)
+    if len(kept) and np.median(kept) <= REDUCES:
+        return "a queue marks its packets, and the marks reduce its window"
+    usual = float(np.median(connection.in_flight_packets))
+    if usual < SMALL_PACKETS:
+        return f"so does any window of a few packets (the median of this one is {usual:.3g})"
+    return ""
 
 
 def _of_log(events: xr.Dataset, title: str) -> Connection:
