@@ -175,6 +175,14 @@ def test_index_lists_good_and_damaged_files(tmp_path):
         qb.list_runs(tmp_path / "bad.nc")
 
 
+def test_the_index_has_the_options_of_flows_and_the_name_of_one_that_is_not_read(tmp_path):
+    run = synthetic_run()
+    flow = {"stack": "tcp", "controller": "cubic", "options": {"ecn": True}}
+    run.attrs["spec"] = json.dumps({"flows": [flow, {**flow, "of_another_qbkit": 1}]})
+    qb.save_run(run, tmp_path / "run.nc")
+    assert qb.list_runs(tmp_path).flows[0] == "tcp:cubic?ecn=true + tcp:cubic"
+
+
 def test_a_folder_of_the_environment_may_begin_at_home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     for variable in ("QBKIT_RUNS", "QBKIT_CACHE", "QBKIT_STACKS", "QBKIT_KERNEL"):

@@ -21,7 +21,7 @@ VERSION = "measurement_version"
 @click.option("--stale", is_flag=True, help="Only runs of another measurement version.")
 @options.as_json
 def runs_command(stale: bool, as_json: bool) -> None:
-    """List the stored runs.
+    """List the stored runs, the newest last.
 
     Files that cannot be read become warnings with the reason.
     """
@@ -30,6 +30,7 @@ def runs_command(stale: bool, as_json: bool) -> None:
 
     # Through JSON, which turns NaN into null and NumPy numbers into Python numbers.
     rows = json.loads(qb.list_runs().to_json(orient="records"))
+    rows.sort(key=lambda row: row["created"] or "")  # the newest stands last
     if stale:
         versions = {None, measurement.VERSION}  # none: imported captures, and unreadable files
         rows = [row for row in rows if row["problem"] or row[VERSION] not in versions]

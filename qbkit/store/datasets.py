@@ -14,7 +14,7 @@ import xarray as xr
 
 from qbkit import measurement
 from qbkit.arguments import as_path
-from qbkit.errors import StoreError, TraceError
+from qbkit.errors import QbkitError, StoreError, TraceError
 from qbkit.files import write_whole
 from qbkit.store.netcdf import netcdf_bytes
 from qbkit.store.on_demand import RunBackend
@@ -142,7 +142,7 @@ def _index_row(path: Path) -> dict[str, Any]:
     try:
         attrs = attributes_of_run(path)
         spec = json.loads(attrs["spec"] or '{"flows": []}')
-        flows = " + ".join(f"{f['stack']}:{f['controller']}" for f in spec["flows"])
+        flows = " + ".join(map(_flow_text, spec["flows"]))
     except StoreError as error:
         return {"path": str(path), "problem": str(error)}
     except Exception:  # as in `load_run`
@@ -151,6 +151,16 @@ def _index_row(path: Path) -> dict[str, Any]:
     if attrs["spec"]:  # imported captures were not measured
         found["measurement_version"] = measurement.version_of(attrs)
     return {"path": str(path), "flows": flows or "imported", **found, "problem": ""}
+
+
+def _flow_text(fields: dict[str, Any]) -> str:
+    """A flow as one writes it; its name alone if this qbkit cannot read the rest."""
+    from qbkit.spec import Flow
+
+    try:
+        return Flow.model_validate(fields).text
+    except (ValueError, QbkitError):
+        return f"{fields['stack']}:{fields['controller']}"
 
 
 def _require_format(attrs: dict[Any, Any], path: str | Path) -> None:
