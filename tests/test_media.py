@@ -91,6 +91,15 @@ def test_the_summary_counts_freezes_of_frames_alone():
     assert flow_frames(with_objects(release_s**2, arrived_s), 1) is None
 
 
+def test_what_an_onoff_sender_releases_is_no_frame():
+    release_s = np.arange(10) * 2.0
+    run = with_objects(release_s, release_s + 1.0)
+    flows = ["quic-go:cubic", "tcp:cubic?app=onoff on_s=1 off_s=1"]
+    paused = qb.Experiment(bottleneck=run.qb.experiment.bottleneck, flows=flows, duration_s=20)
+    assert flow_frames(run, 1) is not None  # of an unknown application
+    assert flow_frames(run.assign_attrs(spec=paused.to_json()), 1) is None
+
+
 def test_the_chart_has_a_band_for_each_freeze(tmp_path: Path):
     release_s = np.arange(300) * FRAME_S
     arrived_s = release_s + 0.03

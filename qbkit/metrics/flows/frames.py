@@ -10,6 +10,7 @@ import xarray as xr
 
 from qbkit.metrics.flows.lookup import active_span_s
 from qbkit.traces.arrays import FloatArray
+from qbkit.traces.run.attributes import run_experiment
 
 LATE_MS = (100, 250)
 """Latencies beyond which frames count as late."""
@@ -41,15 +42,25 @@ class Frames:
 def flow_frames(ds: xr.Dataset, index: int) -> Frames | None:
     """The frames of a flow; None where its application releases none at a constant rate.
 
-    That is every flow of ``media``, and one with ``app=rate``.
+    That is every flow of ``media``, and one with ``app=rate``. What ``app=onoff`` releases is no
+    frame, however regular.
     """
-    if "object_flow" not in ds:
+    if "object_flow" not in ds or _is_on_and_off(ds, index):
         return None
     mine = ds["object_flow"].values == index
     release_s = ds["object_release_s"].values[mine]
     if len(release_s) <= LEAST_AVERAGED or np.ptp(np.diff(release_s)) > SAME_INTERVAL_S:
         return None
     return Frames(release_s, ds["object_arrived_s"].values[mine], active_span_s(ds, index)[1])
+
+
+def _is_on_and_off(ds: xr.Dataset, index: int) -> bool:
+    """Whether the application of a flow sends as much as it can, and then nothing."""
+    if (experiment := run_experiment(ds)) is None:
+        return False
+    apps = dict(zip(experiment.labels, (flow.app for flow in experiment.flows), strict=True))
+    app = apps.get(str(ds["label"].values[index]))
+    return app is not None and app.kind == "onoff"
 
 
 def freezes(frames: Frames) -> FloatArray:
