@@ -76,6 +76,20 @@ def test_what_one_of_four_runs_shows_is_no_cause():
         assert (first == "kept_after_burst") is is_first
 
 
+@pytest.mark.parametrize(("c", "is_law"), [(0.41, False), (0.1, True), (math.nan, True)])
+def test_two_curves_of_one_c_are_of_one_law(c, is_law):
+    """Of a CUBIC, β decides whether most spans between losses look like lines."""
+    usual = {"decrease_factor": [0.7] * 4, "growth": ["cubic"] * 4, "cubic_c": [0.4] * 4}
+    less = {"decrease_factor": [0.6] * 4, "growth": ["linear"] * 4, "cubic_c": [c] * 4}
+    test, reference = side(**less), side(**usual)
+    laws = ("cubic", "cubic")
+    found = compare(test, reference, by_name=laws)
+    assert "growth" in [d.name for d in found]
+    judged = voted(found, test, reference, known_precedents(), models_path=False)
+    assert ("growth" in [d.name for d in judged]) is is_law
+    assert "decrease_factor" in [d.name for d in judged]
+
+
 def test_precedents_of_several_names_count_whole_for_each():
     test, reference = side(**FAST), side(**USUAL)
     rows = [row("standing_queue_bdp drain_rate", test, reference)] * 5

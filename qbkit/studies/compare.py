@@ -17,7 +17,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics import parameters, summary
 from qbkit.metrics.flows.lookup import flow_labels, has_packets
 from qbkit.studies.conformance import Study
-from qbkit.studies.explanation import Explanation
+from qbkit.studies.explanation import DECISIVE_VOTES, Explanation
 from qbkit.studies.lone import differences_of_runs
 from qbkit.studies.results import Results, is_cube, require_results
 from qbkit.traces.run.attributes import require_run, spec_of
@@ -119,7 +119,8 @@ class Comparison:
         clauses = [d.clause for d in causes[: 1 if voted else MOST_NAMED]]
         said = " and ".join(clauses) or "no parameter differs"
         one, other = self.names
-        return [f"What sets {other} apart from {one}, from a run of each: {said}."]
+        sets = "may set" if voted and causes[0].votes < DECISIVE_VOTES else "sets"
+        return [f"What {sets} {other} apart from {one}, from a run of each: {said}."]
 
     def chart(self) -> alt.HConcatChart:
         """Timelines and envelopes of the first flow of both, with the first one in grey."""

@@ -10,10 +10,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from qbkit.metrics.parameters.between_runs import estimates_differ
 from qbkit.metrics.parameters.difference import Difference
 from qbkit.metrics.parameters.differences import rules_of
 from qbkit.metrics.parameters.effects import EFFECTS, LOSS_BASED
 from qbkit.metrics.parameters.estimates import Parameters
+from qbkit.metrics.parameters.laws import GROWTH
 from qbkit.metrics.parameters.making import LEAST_OF_SOURCE, by_effect, by_rule
 from qbkit.metrics.parameters.precedents import Precedents, Votes
 
@@ -38,12 +40,16 @@ def voted(
 
     Beside what the rules suspect, something else can become a cause. Where they suspect nothing,
     there is none. Of two laws, or of marks, the precedents say nothing: each is of one law, and all
-    are of queues that drop.
+    are of queues that drop. Two curves of one C are of one law, whichever word most spans give it.
     """
     suspects = [d for d in differences if d.is_suspect]
     if not suspects or suspects[0].has_no_precedent:
         return [*differences]
     votes = precedents.votes(test, reference)
+    if _has_one_curve(test, reference):
+        suspects, differences = (
+            [d for d in some if d.name != GROWTH] for some in (suspects, differences)
+        )
     names = [d.name for d in suspects]
     others = [
         replace(_made(name, test, reference), of_model=models_path)
@@ -58,6 +64,12 @@ def voted(
     causes = [replace(d, votes=votes.named.get(d.name, 0.0)) for d in (*suspects, *others)]
     causes.sort(key=lambda d: -weights[d.name])
     return [*causes, *(d for d in differences if d.name not in weights)]
+
+
+def _has_one_curve(*sides: Parameters) -> bool:
+    """Whether both sides show a curve, of the same C."""
+    ours, theirs = (side["cubic_c"] for side in sides)
+    return ours.known and theirs.known and not estimates_differ(ours, theirs)
 
 
 def _others(votes: Votes, *, models_path: bool) -> list[str]:
