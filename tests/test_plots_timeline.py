@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 from chart_words import tables_of
 from synthetic import synthetic_run
 
@@ -17,6 +18,7 @@ from qbkit.errors import MetricError
 from qbkit.plots.drawing.captions import PIXELS_PER_LETTER, heading
 from qbkit.plots.flows.levels import (
     Level,
+    capacity_layers,
     common_delays,
     common_levels,
     delay_layers,
@@ -60,6 +62,14 @@ def test_levels_far_above_the_data_are_left_out():
     assert level_layers(found, "queue_delay_ms", most=10.0) == []
     assert len(level_layers(found, "queue_delay_ms", most=20.0)) == 2
     assert level_layers(found, "throughput_mbps", most=20.0) == []
+
+
+@pytest.mark.parametrize(("last_mbps", "is_inside"), [(20 - 4e-13, True), (19, True), (10, False)])
+def test_the_name_of_a_capacity_is_within_the_panel(last_mbps, is_inside):
+    """Means of bins are rounded: at the end of an outage the name was above the panel, and cut."""
+    mbps = xr.DataArray([20.0, 0.0, last_mbps], dims="time", coords={"time": [0.0, 0.1, 0.2]})
+    _, name = capacity_layers(mbps, 0.1)
+    assert (name.mark.baseline == "top") is is_inside
 
 
 def test_what_changes_on_the_path_is_named(tmp_path: Path):

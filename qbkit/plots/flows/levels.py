@@ -21,6 +21,8 @@ MOST_TIMES = 3.0
 """A line further above the data than this would squeeze it, and is left out."""
 MOST_CHANGES = 12
 """More changes of the base RTT than this would hide the data, and are left out."""
+ROOM_PART = 0.9
+"""The name of a capacity that ends below this part of its most has room above it."""
 NAME: dict[str, Any] = {
     "align": "right",
     "baseline": "top",
@@ -96,7 +98,8 @@ def capacity_layers(mbps: xr.DataArray, bin_s: float) -> list[alt.Chart]:
     )
     last = alt.Chart(inline({"capacity": [float(values[-1])], "name": ["capacity"]}))
     # Above the area, where no line is, if there is room; else as the name of a line.
-    above = {"baseline": "bottom", "dy": -2} if values[-1] < values.max() else {}
+    has_room = values[-1] < ROOM_PART * values.max()
+    above = {"baseline": "bottom", "dy": -2} if has_room else {}
     name = last.mark_text(**(NAME | above)).encode(
         x=alt.value("width"), y="capacity:Q", text="name:N"
     )
