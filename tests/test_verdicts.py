@@ -7,12 +7,14 @@ import re
 
 import numpy as np
 import pytest
+from synthetic import synthetic_run
 
 from qbkit.atlas.differences import Difference
 from qbkit.atlas.standing import source_links
 from qbkit.atlas.tiles import SHARE, VIRIDIS, tile_style
 from qbkit.store.faults import Fault, first_clause
 from qbkit.studies.conformance import Study
+from qbkit.traces.run.early_end import EARLY_END
 
 
 @pytest.mark.parametrize(
@@ -77,9 +79,23 @@ def luminance(colour: str) -> float:
 
 def test_a_fault_that_the_reference_has_too_is_no_reason():
     def faults(test: str, reference: str) -> list[Fault]:
-        return Study(test, reference, [], []).faults
+        ended = synthetic_run(flows=[test]).assign({EARLY_END: ("flow", [3.5])})
+        return Study(test, reference, [ended], []).faults
 
     assert faults("quinn:cubic", "tcp:cubic")
     assert faults("quinn:cubic?initial_window_packets=40", "quinn:cubic") == []
     assert faults("quinn:cubic", "quinn@0.10.6:cubic?initial_window_packets=40") == []
     assert faults("quinn:cubic", "noq@1.0.0:bbr3")
+
+
+def test_a_fault_that_ends_connections_is_no_reason_where_none_ended():
+    """quinn's CUBIC was blamed for closing its connection in every study of it."""
+
+    def sources(test: str, ended_s: float) -> list[str]:
+        run = synthetic_run(flows=[test, "tcp:cubic"])
+        trials = [run, run.assign({EARLY_END: ("flow", [ended_s, 9.0])})]
+        return [fault.source for fault in Study(test, "tcp:cubic", trials, []).faults]
+
+    assert sources("quinn:cubic", math.nan) == []
+    assert sources("quinn:cubic", 3.5) == ["assembler.rs:219, 361"]
+    assert sources("quinn:bbr", math.nan) == ["bw_estimation.rs:56, 65"]

@@ -41,6 +41,11 @@ class Fault(NamedTuple):
         return f"{self.source} of {self.version}: {self.fault} {self.evidence}"
 
     @property
+    def ends_connections(self) -> bool:
+        """Whether it does nothing but end connections, so that it explains no others."""
+        return "closes the connection" in self.fault
+
+    @property
     def remedied(self) -> str:
         """What the conformance becomes, to end a line with: "; without the fault 0.81"."""
         return f"; without the fault {self.without}" if self.without else ""

@@ -27,6 +27,7 @@ from qbkit.spec.flow import as_flow
 from qbkit.store.faults import Fault, fault_line, faults_html, known_faults, possible_faults
 from qbkit.store.published import load_runs, publish_runs, published_index
 from qbkit.studies.alike import require_same
+from qbkit.traces.run.early_end import EARLY_END
 
 if TYPE_CHECKING:
     import altair as alt
@@ -87,10 +88,13 @@ class Study:
         """The known faults of the test that the reference lacks, from ``data/faults.csv``.
 
         Between two releases of a stack there are none: nobody looked whether the other has them.
+        Nor is one that ends connections, if no connection of the test ended early.
         """
         shared = {f.fault for f in possible_faults(_first_flow(self.references) or self.reference)}
         ours = known_faults(_first_flow(self.tests) or self.test)
-        return [fault for fault in ours if fault.fault not in shared]
+        ended = any(EARLY_END in run and run[EARLY_END].notnull()[0] for run in self.tests)
+        found = [fault for fault in ours if fault.fault not in shared]
+        return [fault for fault in found if ended or not fault.ends_connections]
 
     def verdict(self, cause: str = "", *, definition: str = "imc22") -> Verdict:
         """The verdict, with a known fault of the test, or else with ``cause``, as a line."""
