@@ -28,10 +28,11 @@ from qbkit.atlas.pages import shared_words
 from qbkit.atlas.published import ConformanceSweep
 from qbkit.atlas.shares import EQUAL, Shares
 from qbkit.atlas.site import _signed, page_of
-from qbkit.atlas.standing import cause_of
+from qbkit.atlas.standing import cause_of, standing_of
 from qbkit.cli.reproduce import MOST_POINTS, reproduce_command, wanted_fields
 from qbkit.errors import StoreError
 from qbkit.metrics.parameters import PARAMETERS
+from qbkit.store.faults import read_faults
 from qbkit.store.published import write_cube
 from qbkit.studies.reproduction import Point, published_points
 
@@ -314,6 +315,24 @@ def test_the_cause_is_open_where_it_makes_little_of_the_difference(name, mbps, i
     cause = cause_of(published, name)
     assert cause
     assert cause.is_open is is_open
+
+
+@pytest.mark.parametrize(
+    ("name", "mbps", "kind", "text"),
+    [
+        ("noq:bbr3", -5.0, "less", "it cruises at 0.58 of what its probes have in flight"),
+        ("quinn:cubic", 0.0, "fault", "Its receiver closes the connection"),
+        ("quinn:bbr", 2.3, "fault", "Its bandwidth is the largest rate"),
+    ],
+)
+def test_a_fault_that_ends_flows_is_no_reason_for_what_others_take(name, mbps, kind, text):
+    published = SimpleNamespace(
+        faults=read_faults(DATA / "faults.csv"),
+        parameters=read_inferred(DATA),
+        difference=lambda _: Difference(mbps, 0.1, 9.7, 0.1, 0.8),
+    )
+    assert standing_of(published, name).kind == kind
+    assert cause_of(published, name).text.startswith(text)
 
 
 def test_causes_are_those_of_stacks_as_they_are(site: Path):

@@ -68,9 +68,8 @@ class Standing:
 def standing_of(published: Published, name: str) -> Standing:
     """That of the first sweep that compares an implementation."""
     difference = published.difference(name)
-    faults = published.faults.get(name)
-    if faults:
-        return Standing("fault", difference, first_clause(faults[0].fault))
+    if fault := _fault(published, name):
+        return Standing("fault", difference, first_clause(fault.fault))
     if difference:
         return Standing(difference.kind, difference)
     known = {sweep.reference for sweep in published.conformance}
@@ -93,11 +92,19 @@ class Cause:
 
 def cause_of(published: Published, name: str) -> Cause | None:
     """The first known fault of an implementation, or the likely cause of its difference."""
-    faults = published.faults.get(name)
-    if faults:
-        return Cause(first_clause(faults[0].fault), source_links(faults[0]))
+    if fault := _fault(published, name):
+        return Cause(first_clause(fault.fault), source_links(fault))
     difference = published.difference(name)
     return _from_packets(published, name, difference) if difference else None
+
+
+def _fault(published: Published, name: str) -> Fault | None:
+    """The first known fault of an implementation; where it takes more or less, the first that can
+    be the reason, as one that ends flows is not."""
+    faults = published.faults.get(name, [])
+    difference = published.difference(name)
+    differs = difference is not None and difference.kind in ("more", "less")
+    return next((fault for fault in faults if not (differs and fault.ends_flow)), None)
 
 
 def source_links(fault: Fault) -> list[tuple[str, str]]:

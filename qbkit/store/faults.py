@@ -36,14 +36,11 @@ class Fault(NamedTuple):
     """Address of each place of the source, with spaces between them."""
     without: str = ""
     """What the conformance becomes without the fault; empty where it was not measured."""
+    ends_flow: str = ""
+    """``true`` if it does nothing but end connections, so that it explains no others."""
 
     def __str__(self) -> str:
         return f"{self.source} of {self.version}: {self.fault} {self.evidence}"
-
-    @property
-    def ends_connections(self) -> bool:
-        """Whether it does nothing but end connections, so that it explains no others."""
-        return "closes the connection" in self.fault
 
     @property
     def remedied(self) -> str:

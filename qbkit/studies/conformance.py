@@ -94,7 +94,7 @@ class Study:
         ours = known_faults(_first_flow(self.tests) or self.test)
         ended = any(EARLY_END in run and run[EARLY_END].notnull()[0] for run in self.tests)
         found = [fault for fault in ours if fault.fault not in shared]
-        return [fault for fault in found if ended or not fault.ends_connections]
+        return [fault for fault in found if ended or not fault.ends_flow]
 
     def verdict(self, cause: str = "", *, definition: str = "imc22") -> Verdict:
         """The verdict, with a known fault of the test, or else with ``cause``, as a line."""
