@@ -9,8 +9,9 @@ import pytest
 
 import qbkit as qb
 from qbkit.metrics import assess
-from qbkit.metrics.parameters.difference import CLAUSES
+from qbkit.metrics.parameters.difference import CLAUSES, Difference
 from qbkit.metrics.parameters.effects import EFFECTS
+from qbkit.metrics.parameters.estimates import Estimate
 from qbkit.metrics.verdicts.words import Verdict, spoken, spoken_beside, study_verdict
 from qbkit.spec import Flow
 from qbkit.store.faults import fault_line, known_faults
@@ -204,6 +205,13 @@ def test_the_cause_is_the_last_line(case, cause):
     assert found.verdict.lines[-1] == cause
     assert len(found.verdict.lines) == 3
     assert found.to_dict()["verdict"] == str(found.verdict)
+
+
+def test_a_wait_of_less_than_a_hundredth_of_a_millisecond_is_none():
+    sides = [Estimate("receiver_wait_ms", value) for value in (25.0, 0.00077)]
+    waits, none = (Difference("receiver_wait_ms", *s, *[0.0] * 4) for s in (sides, sides[::-1]))
+    assert waits.clause == "its receiver acknowledges after 25 ms"
+    assert none.clause == "its receiver acknowledges after 0 ms, not 25"
 
 
 def test_every_cause_has_a_clause():

@@ -114,7 +114,7 @@ class Difference:
     def clause(self) -> str:
         """A cause without intervals, as a verdict says it: "it reverts 82 % of …"."""
         sides = (self.test, self.reference)
-        shown = [WORDS.get(e.word, e.word) or _rounded(e.value) for e in sides]
+        shown = [WORDS.get(e.word, e.word) or _rounded(e.value, e.unit) for e in sides]
         rule = RULES.get(self.name)
         if not (self.test.known or (rule and rule.missing)):
             return (
@@ -153,6 +153,8 @@ def unit_after(estimate: Estimate) -> str:
     return f" {estimate.unit}" if estimate.known and estimate.unit not in ("", "1") else ""
 
 
-def _rounded(value: float) -> str:
-    """Two digits, or all before the point."""
+def _rounded(value: float, unit: str) -> str:
+    """Two digits, or all before the point; of milliseconds none beyond a hundredth."""
+    if unit == "ms":
+        value = round(value, 2)
     return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}"
