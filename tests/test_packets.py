@@ -112,6 +112,22 @@ def test_fate_and_delay_are_those_of_the_run(run):
     assert row.queue_delay_ms == pytest.approx(waited_ms, nan_ok=True)
 
 
+def test_acks_that_a_path_holds_wait_in_no_queue(run):
+    source = run.encoding
+    held = run.assign(
+        ack_departure_s=("ack", run.ack_time_s.values + 0.005),
+        ack_in_packets=("flow", [10, 10]),  # ACKs that meet no queue (`packet_balance`)
+    )
+    held.encoding = source
+    found = held.qb.packets(around_s=1.5, count=200)
+    back = found.direction == "to sender"
+    assert back.any() and found.queue_delay_ms[back].isna().all()
+    queued = held.drop_vars("ack_in_packets")
+    queued.encoding = source
+    found = queued.qb.packets(around_s=1.5, count=200)
+    assert found.queue_delay_ms[back].to_numpy() == pytest.approx(5.0)
+
+
 def test_tcp_numbers_count_from_the_first_and_wrap(run):
     found = run.qb.packets(around_s=0, flow="tcp:cubic", count=30)
     data = found[found.direction == "to receiver"]

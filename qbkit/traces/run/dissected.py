@@ -113,7 +113,8 @@ def _rows(ds: xr.Dataset, table: str) -> pd.DataFrame:
             "frame_bytes": ds[f"{table}_size_bytes"].values.astype(np.int64),
         }
     )
-    if f"{table}_departure_s" in ds:
+    # Where ACKs meet no queue, what they wait is the time for which the path holds them.
+    if f"{table}_departure_s" in ds and not (table == "ack" and "ack_in_packets" in ds):
         left_s = left_queue_s(ds) if table == "packet" else ds["ack_departure_s"].values
         found["queue_delay_ms"] = (left_s - time_s) * 1e3
     if f"{table}_fate" in ds:
