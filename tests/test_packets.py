@@ -226,6 +226,8 @@ def test_the_command_prints_the_table(run):
     for line, time_s in zip(lines[1:], expected.time_s, strict=True):
         assert f"{time_s:.6f}" in line
     assert "<NA>" not in text
+    many = CliRunner().invoke(group, [*words[:-1], "40"]).output
+    assert "to sender" in many and " nan " not in many
     assert '"time_s":' in CliRunner().invoke(group, [*words, "--json"]).output
 
 

@@ -77,7 +77,7 @@ def packets_command(run: str, around_s: float, flow: str | None, count: int, as_
         return
     texts = {"time_s": "{:.6f}", "queue_delay_ms": "{:.3f}"}
     for name in found.columns.intersection([*texts]):
-        found[name] = [texts[name].format(value) for value in found[name]]
+        found[name] = [texts[name].format(v) if v == v else "" for v in found[name]]
     print_frame(found.astype(object).where(found.notna(), ""))
 
 
