@@ -161,7 +161,7 @@ def test_a_whole_experiment_runs_from_a_file(tmp_path, own_runs):
     assert [row["problem"] != "" for row in listed] == [row["hash"] is None for row in listed]
     (good,) = (row for row in listed if not row["problem"])
     assert (good["hash"], good["path"]) == (report["hash"], report["path"])
-    assert good["flows"] == "tcp:cubic + tcp:bbr + tcp:reno"
+    assert good["flows"] == " + ".join(flow.text for flow in stored.flows)
     shown = qbkit("runs")
     assert Path(good["path"]).name in shown.stdout
     assert "broken.nc" in shown.stderr

@@ -92,7 +92,7 @@ def test_an_open_bound_says_how_many_seeds_it_needs_itself(study: Study):
     assert few.assess().outcome == "undecided"
     assert found.sentence == f"{bound.sentence}."
     same = conformance_check(study, study.gates(min_conformance="floor"))
-    assert same.sentence.startswith("Both sides are the same runs, so only the noise floor counts.")
+    assert same.sentence.startswith("quic-go's CUBIC and the kernel's do the same here: ")
     far = Study(TEST, REFERENCE, trials(TEST, (0.75, 0.25), 5), trials(REFERENCE, (0.5, 0.5), 5))
     (bound,) = far.gates(min_conformance=0.99)
     undecided = dataclasses.replace(bound, interval=(0.0, 1.0))
