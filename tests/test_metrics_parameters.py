@@ -91,15 +91,23 @@ def test_reverted_window_reductions():
     assert infer(simulate(**path))["reverted_reductions_percent"].value == 0
 
 
-@pytest.mark.parametrize(("later", "reverted"), [(59.0, False), (84.0, True)])
-def test_a_window_that_shrinks_after_half_a_round_trip_is_not_reverted_before(later, reverted):
+@pytest.mark.parametrize(
+    ("after_rtts", "later", "last_rtts", "reverted"),
+    [
+        (0.5, 59.0, 0, False),
+        (0.5, 84.0, 0, True),
+        (1.25, 59.0, 0, False),
+        (1.25, 59.0, 1.1, True),  # another loss reduces it: the first one had been reverted
+    ],
+)
+def test_a_window_that_shrinks_late_is_not_reverted_before(after_rtts, later, last_rtts, reverted):
     """A flow behind a policer sends bursts, so that the first ACKs come late (`tc-police(8)`)."""
+    late = int(after_rtts * GRID_PARTS)
     rtt_s, grid_s = 0.05, np.arange(40) * 0.05 / GRID_PARTS
-    window = np.concatenate([np.full(8, 85.0), np.full(4, 83.0), np.full(4, 59.0)])
-    seen = SimpleNamespace(
-        grid_s=grid_s, in_flight_packets=np.concatenate([window, np.full(24, later)])
-    )
-    found = reduction_at(seen, grid_s[8], grid_s[8], rtt_s)
+    parts = [(85.0, 8), (83.0, late), (59.0, 16 - 8 - late + 4), (later, 20)]
+    window = np.concatenate([np.full(n, packets) for packets, n in parts])
+    seen = SimpleNamespace(grid_s=grid_s, in_flight_packets=window)
+    found = reduction_at(seen, grid_s[8], grid_s[8] + last_rtts * rtt_s, rtt_s)
     assert (found.before_packets, found.after_packets) == (85.0, 59.0)
     assert found.reverted == reverted
 

@@ -102,7 +102,9 @@ def reduction_at(
         return None
     left = float(np.median(window[_between(grid_s, end_s, end_s + 0.5 * rtt_s)]))
     # After a gap between bursts, half an RTT may pass before the first ACKs let the window shrink.
-    first = _between(grid_s, begin_s, begin_s + SHRUNK_RTTS * rtt_s)
+    # What shrinks it after another loss, of what was sent since, is that one.
+    most_rtts = SHRUNK_RTTS if last_s < begin_s + rtt_s else 1.0
+    first = _between(grid_s, begin_s, begin_s + most_rtts * rtt_s)
     shrunk_s = float(grid_s[first][np.argmax(window[first] < BACK * held)])  # the first if it never
     since_s = max(begin_s + 0.5 * rtt_s, shrunk_s)
     back = window[_between(grid_s, since_s, end_s + BACK_RTTS * rtt_s)]
