@@ -157,11 +157,15 @@ class Experiment(Spec):
         the first 53 bits of the SHA-256 of "start SEED i". A start thus depends on the seed, the
         flow's index and the width alone, so a test flow and its reference start at the same times.
         """
-        return tuple(map(self.flow_start_s, range(len(self.flows))))
+        window_s = self.effective_start_window_s
+        return tuple(self._start_s(index, window_s) for index in range(len(self.flows)))
 
     def flow_start_s(self, index: int) -> float:
         """When one flow starts: see `flow_starts_s`."""
-        late_s = self.effective_start_window_s * _uniform(f"start {self.seed} {index}")
+        return self._start_s(index, self.effective_start_window_s)
+
+    def _start_s(self, index: int, window_s: float) -> float:
+        late_s = window_s * _uniform(f"start {self.seed} {index}")
         return round(self.flows[index].start_s + late_s, 6)
 
     @property

@@ -141,9 +141,7 @@ class Connection:
 
     def loss_detected_between(self, begin_s: FloatArray, end_s: FloatArray) -> BoolArray:
         """Whether the sender detected a loss from each begin to its end, of the same shape."""
-        by_end, by_begin = (np.searchsorted(self.loss_detected_s, t) for t in (end_s, begin_s))
-        detected: BoolArray = np.greater(by_end, by_begin)
-        return detected
+        return any_between(self.loss_detected_s, begin_s, end_s)
 
     @cached_property
     def grid_s(self) -> FloatArray:
@@ -164,6 +162,13 @@ class Connection:
         last = np.searchsorted(acked_or_lost_s, self.grid_s, "right") - 1
         rtt_s = (self.acked_or_lost_s - self.sent_s)[known]
         return np.where(last < 0, self.min_rtt_s, rtt_s[np.maximum(last, 0)])
+
+
+def any_between(times_s: FloatArray, begin_s: FloatArray, end_s: FloatArray) -> BoolArray:
+    """Whether a sorted time lies from each begin to its end, of the same shape."""
+    by_end, by_begin = (np.searchsorted(times_s, t) for t in (end_s, begin_s))
+    found: BoolArray = np.greater(by_end, by_begin)
+    return found
 
 
 def observe(run: xr.Dataset, flow: str | int = 0) -> Connection:

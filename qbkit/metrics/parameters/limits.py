@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from qbkit.metrics.parameters.connection import GRID_PARTS, Connection, SharedLink
+from qbkit.metrics.parameters.connection import GRID_PARTS, Connection, SharedLink, any_between
 from qbkit.traces.arrays import BoolArray
 
 IDLE = 0.9
@@ -33,7 +33,7 @@ def limited(c: Connection, link: SharedLink) -> BoolArray:
     still = moved <= np.maximum(STILL_PACKETS, STILL_PART * window)
     idle = link.used_part(time_s - IDLE_RTTS * c.min_rtt_s, time_s) < IDLE
     since_s = time_s - STILL_RTTS * c.min_rtt_s
-    late = np.searchsorted(c.overtaken_s, time_s) > np.searchsorted(c.overtaken_s, since_s)
+    late = any_between(c.overtaken_s, since_s, time_s)
     lossy = c.loss_detected_between(since_s, time_s) | late
     found: BoolArray = still & idle & ~lossy
     return found
