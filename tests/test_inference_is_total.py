@@ -21,7 +21,7 @@ from qbkit.metrics import infer
 from qbkit.metrics.parameters import PARAMETERS, Estimate, Parameters, compare
 from qbkit.metrics.parameters.ranges import range_of
 from qbkit.metrics.parameters.relations import RECEIVERS
-from qbkit.studies.effect_words import accounts_text, share_text
+from qbkit.studies.cause_words import accounts_text, share_text
 from qbkit.studies.explanation import observed_ln_ratio
 
 CASES = Path(__file__).parent.parent / "data/cases"

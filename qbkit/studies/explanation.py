@@ -1,4 +1,4 @@
-"""What sets a test apart from its reference: suspects, their shares, and the verdict in words.
+"""What sets a test apart from its reference: suspects, and their shares of the difference.
 
 The *share* of the difference that a suspect accounts for is its effect over the observed
 difference, both as ln of a ratio of throughputs. The observed ratio is that of the test over its
@@ -31,21 +31,12 @@ from qbkit.metrics.parameters.rules import RULES
 from qbkit.metrics.verdicts.reasons import sentence
 from qbkit.metrics.verdicts.words import DIFFERS, Verdict, study_verdict
 from qbkit.store.faults import Fault, faults_html
-from qbkit.studies.confirming import confirmation, likely_place
+from qbkit.studies import cause_words
+from qbkit.studies.cause_words import change_percent, interval_text, share_cell
 from qbkit.studies.conformance import Study
-from qbkit.studies.effect_words import (
-    accounts_text,
-    change_percent,
-    interval_text,
-    percent_text,
-    share_cell,
-    share_text,
-    votes_text,
-)
 from qbkit.studies.exchange import Exchange
 from qbkit.studies.lone import laws_of
 from qbkit.studies.moments import moment_of
-from qbkit.studies.witness import witness
 
 if TYPE_CHECKING:
     import altair as alt
@@ -57,13 +48,9 @@ LITTLE = 1 / 3
 """If the suspects together account for less of the difference, the cause is undecided."""
 TOO_SMALL = 0.1
 """Even by a rule of thumb, a cause with less than this part of the difference is not the cause."""
-MOST_SYMPTOMS = 2
-"""Number of symptoms, the largest first, that the reasons name if there is no suspect."""
 DECISIVE_VOTES = 0.8
 """Between two of the same sender, the first cause is likely if so many of the precedents' votes
 name it, and one of two otherwise (`benchmarks/causes.py` counts how often each is right)."""
-MOST_CAUSES = 2
-"""Number of suspects, the likeliest first, that the verdict names."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,12 +115,12 @@ class Explanation:
     @cached_property
     def verdict(self) -> Verdict:
         """The study's verdict, with the known fault or the likeliest cause as a line."""
-        if self._of_two_laws:
+        if self.is_of_two_laws:
             return study_verdict(self.assessment, self.cause_line)
         return self.study.verdict(self.cause_line, definition=self.assessment.definition)
 
     @property
-    def _of_two_laws(self) -> bool:
+    def is_of_two_laws(self) -> bool:
         """Whether the two are of two laws, which no fault of either explains."""
         return bool(self.suspects) and self.suspects[0].is_of_two_laws
 
@@ -143,96 +130,19 @@ class Explanation:
         return self.study.faults
 
     @property
-    def cause_line(self) -> str:
-        """What most likely sets the test apart, from its packets alone, in one sentence."""
-        if not self.suspects:
-            return sentence(self._no_cause)
-        first = self.suspects[0]
-        if self.exchange and self.exchange.is_cause:
-            return f"Most likely because {first.clause}."
-        if not math.isnan(first.votes):
-            return self._one_change
-        if first.of_model and first.name in RECEIVERS:
-            own = [d for d in self.suspects if d.name not in RECEIVERS]
-            beyond = " beyond its start" if own else ""
-            return f"Undecided: its sender is not seen to differ{beyond}; {first.clause}."
-        clauses = [d.clause for d in self._named[:MOST_CAUSES]]
-        both = (", and " if "," in clauses[0] else " and ").join(clauses)
-        if self._is_open:
-            return f"The cause is open; what differs most: {both}."
-        return f"Most likely because {both}."
+    def is_likely(self) -> bool:
+        """Whether the first suspect is likely the cause.
 
-    @property
-    def _is_open(self) -> bool:
-        """Whether the suspects are little of the difference, and the first breaks no rule."""
-        first = self.suspects[0]
-        found = self.accounted >= LITTLE or breaks_a_rule(first, self.observed)
-        return math.isnan(first.votes) and not found
-
-    @property
-    def _one_change(self) -> str:
-        """The cause of two of the same sender, as sure as precedents and throughput are of it."""
-        first, *others = self.suspects
-        if first.votes >= DECISIVE_VOTES or self.share(first) >= LITTLE:
-            return f"Most likely because {first.clause}."
-        other = f", or because {others[0].clause}" if others else ""
-        return f"Perhaps because {first.clause}{other}."
-
-    @property
-    def next_lines(self) -> list[str]:
-        """The first cause where a known fault hides it, what would confirm it, and its source.
-
-        Empty without a cause of a difference. The line of the source is the most likely one; it is
-        left out where the cause is open, where the test's source is not at hand or is the
-        reference's, too, and beside a known fault, which has one.
+        Of two of the same sender, precedents or its share say so. Of others, the suspects account
+        for much of the difference, or the first one breaks a rule.
         """
-        test, reference = (
-            side[0].qb.experiment for side in (self.study.tests, self.study.references)
-        )
-        exchanged = [str(self.exchange)] if self.exchange else []
-        if self.assessment.outcome != DIFFERS or not (self.suspects and test and reference):
-            return exchanged
         first = self.suspects[0]
-        line = self.cause_line
-        alone = f"From its packets alone: {line[0].lower()}{line[1:]}"
-        lines = [*([alone] if self.faults and not self._of_two_laws else []), *exchanged]
-        if self.alone and (said := witness(first, self.alone[0], observe(self.alone[0]))):
-            lines.append(said)
-        if first.name not in RECEIVERS or not exchanged:
-            said = confirmation(first, test, reference)
-            lines.append(said.replace("confirm it", "test the first") if self._is_open else said)
-        if (
-            first.test.known
-            and not (self.faults or self._is_open)
-            and (place := likely_place(first, test.flows[0], reference.flows[0]))
-        ):
-            lines.append(f"Most likely in the source: {place}.")
-        return lines
+        if not math.isnan(first.votes):
+            return first.votes >= DECISIVE_VOTES or self.share(first) >= LITTLE
+        return self.accounted >= LITTLE or breaks_a_rule(first, self.observed)
 
     @property
-    def reasons(self) -> str:
-        """What the cause rests on: each suspect's effect alone, and what all account for."""
-        if not self.suspects:
-            return self._undecided
-        what = "; then ".join(f"{d} ({self.effect_text(d)}{votes_text(d)})" for d in self._named)
-        together = ""
-        if self.assessment.outcome == DIFFERS:
-            together = f"; {self._together}"
-        return f"what differs most is {what}{together}"
-
-    @property
-    def _together(self) -> str:
-        """What all suspects explain of the difference, or why that is unknown."""
-        if math.isnan(self.observed):
-            return "the throughput is not shown to differ, and effects on the delay are unknown"
-        if math.isnan(self.accounted):
-            return "no suspect has a known effect"
-        if self.accounted < 0:
-            return "all suspects together work against the difference"
-        return f"all suspects together account for {share_text(self.accounted)}"
-
-    @property
-    def _named(self) -> list[Difference]:
+    def named(self) -> list[Difference]:
         """The first suspect, and those with a similar score, unless there is but one change."""
         first, *others = self.suspects
         if not math.isnan(first.votes):
@@ -243,37 +153,33 @@ class Explanation:
         return [first, *near]
 
     @property
-    def _undecided(self) -> str:
-        """The verdict without a suspect."""
-        small = "; ".join(map(str, self._small))
-        shown = "; ".join(str(d) for d in self.symptoms[:MOST_SYMPTOMS])
-        also = f"; symptoms: {shown}" if shown else ""
-        return f"{self._no_cause}{f' ({small})' if small else ''}{also}"
-
-    @property
-    def _no_cause(self) -> str:
-        """That there is no suspect, because nothing differs, or all of it has little effect."""
-        if not self._small:
-            return "the packets show no cause that differs"
-        return "the packets show no cause: what differs hardly changes the throughput"
-
-    @property
-    def _small(self) -> list[Difference]:
+    def too_small(self) -> list[Difference]:
         """Causes whose effect is too small for a suspect."""
         return [d for d in self.differences if d.role == "cause" and not d.is_suspect]
 
+    @property
+    def cause_line(self) -> str:
+        """What most likely sets the test apart, from its packets alone, in one sentence."""
+        return cause_words.cause_line(self)
+
+    @property
+    def next_lines(self) -> list[str]:
+        """The first cause where a known fault hides it, what would confirm it, and its source.
+
+        Empty without a cause of a difference. The line of the source is the most likely one; it is
+        left out where the cause is open, where the test's source is not at hand or is the
+        reference's, too, and beside a known fault, which has one.
+        """
+        return cause_words.next_lines(self)
+
+    @property
+    def reasons(self) -> str:
+        """What the cause rests on: each suspect's effect alone, and what all account for."""
+        return cause_words.reasons(self)
+
     def effect_text(self, difference: Difference) -> str:
         """What a cause alone would change in throughput, and its share of the difference."""
-        if math.isnan(difference.effect):
-            return "alone: effect unknown"
-        if rule := RULES.get(difference.name):
-            return f"seen {rule.moment}"
-        size = f"{percent_text(difference.effect)} %"
-        if difference.by_thumb:
-            return f"alone: about {size} throughput by a rule of thumb"
-        share = self.share(difference)
-        accounts = "" if math.isnan(share) else f"; {accounts_text(share)}"
-        return f"alone: {size}{interval_text(difference)} throughput at equal loss{accounts}"
+        return cause_words.effect_text(difference, self.share(difference))
 
     def evidence(self) -> alt.LayerChart:
         """The first cause at a glance: both sides alone, around the moment at which it shows.

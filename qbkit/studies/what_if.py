@@ -16,8 +16,8 @@ from qbkit.errors import SpecError
 from qbkit.metrics import Assessment, envelope
 from qbkit.metrics.envelopes.envelope import require_hull
 from qbkit.store.published import without_tables
+from qbkit.studies.cause_words import accounts_text
 from qbkit.studies.conformance import Study, study_with
-from qbkit.studies.effect_words import accounts_text
 from qbkit.studies.explanation import ln_ratio, observed_ln_ratio
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -29,7 +30,16 @@ def open_book(name: str | Path) -> Book | CaseBook:
             raise SpecError(
                 f"there is no book {str(name)!r}{near}; there is {', '.join(BOOKS)}, or a YAML file"
             )
-        path = Path(str(files("qbkit.studies.evaluation") / f"books/{name}.yaml"))
+        return _shipped(str(name))
+    return _read(path)
+
+
+@cache
+def _shipped(name: str) -> Book | CaseBook:
+    return _read(Path(str(files("qbkit.studies.evaluation") / f"books/{name}.yaml")))
+
+
+def _read(path: Path) -> Book | CaseBook:
     fields = read_fields(path, "a book")
     with of_file(path):
         return CaseBook(**fields) if "cases" in fields else Book(**fields)
