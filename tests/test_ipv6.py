@@ -132,12 +132,12 @@ def frames_of(path) -> list[bytes]:
 def test_every_stack_that_has_ipv6_speaks_it(name: str, tmp_path):
     flow = f"{name}:{stacks.get(name).controllers()[0]}"
     spec = Experiment(
-        bottleneck={"rate_mbps": 20, "rtt_ms": 20}, flows=[flow], duration_s=5, ip_version=6
+        bottleneck={"rate_mbps": 20, "rtt_ms": 20}, flows=[flow], duration_s=3, ip_version=6
     )
     run = spec.run(out=tmp_path / "run.nc", keep="pcap")
     assert_conserved(run)
     assert json.loads(run.attrs["warnings"]) == []
-    assert float(run.qb.summary()["throughput_mbps"].iloc[0]) > 18
+    assert float(run.throughput_mbps.sel(time=slice(1, None)).mean()) > 18
     frames = frames_of(kept_folder(tmp_path / "run.nc") / "before.pcap")
     # Nothing but the flow: no neighbours are looked up, no groups joined, and no IPv4.
     assert {frame[12:14] for frame in frames} == {b"\x86\xdd"}
@@ -147,7 +147,7 @@ def test_every_stack_that_has_ipv6_speaks_it(name: str, tmp_path):
     lengths = [int.from_bytes(frame[18:20]) + HEADER + ETHERNET for frame in data]
     sizes = run.packet_size_bytes.values.tolist()  # those of the experiment's time
     assert lengths[: len(sizes)] == sizes
-    assert len(sizes) > 7000
+    assert len(sizes) > 4000
     table = run.qb.packets(around_s=2.0, count=20)
     assert (table.payload_bytes > 0).any()
 

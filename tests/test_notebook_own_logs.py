@@ -99,8 +99,7 @@ def test_a_chart_names_those_that_do_not_report_what_it_shows(logs):
 @pytest.mark.parametrize(
     ("test", "reference"),
     [
-        ("qlog draft-01", "pcap"),
-        ("netlog", "netlog"),
+        ("qlog draft-01", "netlog"),
         ("pcap", "pcapng"),
         ("netlog of HTTP/2", "qlog of lines"),
         ("quic", "qlog"),

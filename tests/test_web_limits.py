@@ -66,13 +66,13 @@ def test_the_longest_part_is_what_limits_a_load(fields: dict, name: str, least_p
 @needs_haproxy
 @pytest.mark.guest
 def test_a_senders_buffer_is_told_from_the_network():
-    fields = {"size_bytes": 100_000_000, "rtt_ms": 95, "server": "haproxy:cubic"}
+    fields = {"size_bytes": 50_000_000, "rtt_ms": 95, "server": "haproxy:cubic"}
     h2, h3 = load(**fields, protocol="h2"), load(**fields)
     assert load_limits(h2).index[0] == "link"
     parts = load_limits(h3)
     assert parts.index[0] == "sender's buffer" and parts.iloc[0] > 0.9 * parts.sum()
     # One buffer per round trip, and some at the beginning.
-    buffered_s = 100_000_000 / HAPROXY_BUFFERS_BYTES * 0.095
+    buffered_s = 50_000_000 / HAPROXY_BUFFERS_BYTES * 0.095
     assert float(h3.time_to_last_byte_s) == pytest.approx(buffered_s, rel=0.1)
     sentence = limits_sentence(h3)
     in_flight_kb = float(sentence.partition("kept ")[2].partition(" kB")[0])
