@@ -205,11 +205,11 @@ def test_a_small_hunt_goes_on_where_it_was(tmp_path, monkeypatch):
     for module, values in small.items():
         for name, value in values.items():
             monkeypatch.setattr(module, name, value)
-    first = qb.hunt("quic-go:reno", budget_s=25)
+    first = qb.hunt("quic-go:reno", budget_s=20)
     assert first.spent_s < 40
     assert {"search", "shrink"} >= set(first.tried["what"])
     made = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").glob("*.nc")}
-    again = qb.hunt("quic-go:reno", budget_s=25)
+    again = qb.hunt("quic-go:reno", budget_s=20)
     assert str(again) == str(first)
     assert again.spent_s == pytest.approx(first.spent_s)
     assert made == {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").glob("*.nc")}

@@ -38,11 +38,12 @@ SHORT_OF_IT = {
     "media:scream": 0.15,
 }
 """stack:controller → the share of the link that it reaches after start-up, and why not more."""
+MAY_DIFFER = document()["may_differ_by_processor"]
 RECORDED = {
     flow.text
     for experiment in EXPERIMENTS.values()
     for flow in experiment.flows
-    if flow.stack not in document()["may_differ_by_processor"]
+    if flow.stack not in MAY_DIFFER
 }
 """Flows without options whose bytes a golden run has on every processor."""
 

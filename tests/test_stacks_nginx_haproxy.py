@@ -100,29 +100,25 @@ def test_a_file_that_is_not_there_is_one_sentence(bench: Bench, monkeypatch: pyt
 
 
 @cache
-def shares(who: str) -> tuple[float, float]:
-    """Parts of the link of a flow alone, and beside the kernel's CUBIC."""
+def share(who: str) -> float:
+    """Part of the link of a flow beside the kernel's CUBIC."""
     ready(who.partition(":")[0])
-    parts = []
-    for flows in ([who], [who, "tcp:cubic"]):
-        run = qb.Experiment(bottleneck=LINK, flows=flows, duration_s=DURATION_S, seed=1).run()
-        later = run.throughput_mbps.isel(flow=0).sel(time=slice(AFTER_START_S, None))
-        parts.append(float(later.mean()) / RATE_MBPS)
-    return parts[0], parts[1]
+    flows = [who, "tcp:cubic"]
+    run = qb.Experiment(bottleneck=LINK, flows=flows, duration_s=DURATION_S, seed=1).run()
+    later = run.throughput_mbps.isel(flow=0).sel(time=slice(AFTER_START_S, None))
+    return float(later.mean()) / RATE_MBPS
 
 
 @pytest.mark.guest
 @pytest.mark.parametrize("who", WHO)
-def test_it_fills_the_link_alone_and_shares_it_beside_the_kernel(who: str):
-    alone, beside = shares(who)
-    assert alone > 0.9
-    assert 0.15 < beside < (0.95 if who == "nginx-1.26:reno" else 0.8)
+def test_it_shares_the_link_beside_the_kernel(who: str):  # alone: tests/test_stacks_alone.py
+    assert 0.15 < share(who) < (0.95 if who == "nginx-1.26:reno" else 0.8)
 
 
 @pytest.mark.guest
 def test_each_controller_takes_another_share():
-    newreno, cubic, bbr = (shares(f"haproxy:{name}")[1] for name in ("newreno", "cubic", "bbr"))
+    newreno, cubic, bbr = (share(f"haproxy:{name}") for name in ("newreno", "cubic", "bbr"))
     assert newreno + 0.05 < min(cubic, bbr)
     assert cubic != bbr
     # 1.26 takes 65,527 bytes for a datagram; its successor does not.
-    assert shares("nginx:cubic")[1] + 0.1 < shares("nginx-1.26:reno")[1]
+    assert share("nginx:cubic") + 0.1 < share("nginx-1.26:reno")
