@@ -20,6 +20,7 @@ import qbkit as qb
 from qbkit.cli.group import Commands
 from qbkit.cli.run import run_command
 from qbkit.errors import MetricError, SpecError, StoreError
+from qbkit.markdown import markdown_table
 from qbkit.metrics.evaluation.harm import compared, harm
 from qbkit.metrics.evaluation.measures import MEASURES, Part
 from qbkit.spec.book import Book
@@ -265,6 +266,11 @@ def test_a_quick_evaluation_says_what_it_left_out(tmp_path: Path, monkeypatch):
     for name in ("e.html", "e.md", "e.json"):
         assert "buffer of 0.5, 4 BDP" in qb.save_evaluation(found, tmp_path / name).read_text()
     assert qb.load_evaluation(tmp_path / "e.json").left_out == left_out
+
+
+def test_a_cell_breaks_no_table_of_a_report():
+    rows = [["a | b", "two\nlines"]]
+    assert markdown_table(["x", "y"], rows)[1:] == ["|---|---|", "| a \\| b | two lines |"]
 
 
 def test_the_markdown_has_margins_units_seeds_and_failures(tmp_path: Path):

@@ -135,7 +135,7 @@ def test_outliers_and_trials_are_told_apart():
 def test_envelope_refuses_nothing_and_an_unknown_reference():
     with pytest.raises(MetricError, match="no envelope to draw"):
         plots.envelope_chart({})
-    with pytest.raises(MetricError, match="only of: a"):
+    with pytest.raises(MetricError, match="is not among what is drawn: a"):
         plots.envelope_chart({"a": envelope(SQUARE)}, reference="b")
 
 

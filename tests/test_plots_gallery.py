@@ -61,7 +61,7 @@ def test_the_title_says_whether_the_flows_were_alone():
 def test_bad_input_is_one_sentence():
     with pytest.raises(MetricError, match="there is no run to draw"):
         gallery_chart({})
-    with pytest.raises(MetricError, match="the reference b is not among the runs: a"):
+    with pytest.raises(MetricError, match="the reference 'b' is not among what is drawn: a"):
         gallery_chart({"a": RUN}, reference="b")
 
 

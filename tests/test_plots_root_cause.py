@@ -338,7 +338,7 @@ def test_bad_input_is_one_sentence():
         plots.loss_chart(events())
     with pytest.raises(MetricError, match="has no handshake packets"):
         plots.handshake_chart(events())
-    with pytest.raises(MetricError, match="the reference 'c' is not among the connections: a"):
+    with pytest.raises(MetricError, match="the reference 'c' is not among what is drawn: a"):
         plots.root_cause_chart({"a": events()}, reference="c")
     with pytest.raises(MetricError, match="no connection to draw"):
         plots.root_cause_chart({})

@@ -183,11 +183,9 @@ def replay_command(
     says whether the run gives the same bytes as before, and else what differs.
     """
     from qbkit.execution.runner import check_writable
-    from qbkit.plots.drawing.export import WRITERS
+    from qbkit.plots.drawing.export import ending_of
 
-    if out.suffix.lower().removeprefix(".") not in WRITERS:
-        endings = ", ".join("." + name for name in WRITERS)
-        raise click.UsageError(f"a diagram cannot be saved as {out.name}; choose from {endings}")
+    ending_of(out)
     check_writable(out)
     found = qb.replay(
         _run_or_point(run, wanted_fields({**fields, "where": where})), around_s, progress=True

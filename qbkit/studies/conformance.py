@@ -273,10 +273,8 @@ def publish_study(
     of 0.1 s stand for them, so the last printed digit of an assessment of `load_study` may differ
     from that of ``study``. Cite one of the two.
     """
-    sides = (("test", study.tests), ("reference", study.references))
-    runs = {name: run for side, runs in sides for name, run in _by_name(side, runs).items()}
     named = {"test": study.test, "reference": study.reference, **(facts or {})}
-    return publish_runs(runs, folder, facts=named, series=series)
+    return publish_runs(runs_by_name(study), folder, facts=named, series=series)
 
 
 def _first_flow(runs: Sequence[xr.Dataset]) -> Flow | None:
@@ -285,12 +283,15 @@ def _first_flow(runs: Sequence[xr.Dataset]) -> Flow | None:
     return spec.flows[0] if spec else None
 
 
-def _by_name(side: str, runs: Sequence[xr.Dataset]) -> dict[str, xr.Dataset]:
-    """Runs by their seed, or by a number if seeds are not distinct, as in captures."""
-    seeds = [run.attrs["seed"] for run in runs]
-    if len(set(seeds)) == len(seeds):
-        return {f"{side}-seed-{seed}": run for seed, run in zip(seeds, runs, strict=True)}
-    return {f"{side}-{number}": run for number, run in enumerate(runs, 1)}
+def runs_by_name(study: Study) -> dict[str, xr.Dataset]:
+    """Runs by side and seed, or by a number if seeds are not distinct, as in captures."""
+    found: dict[str, xr.Dataset] = {}
+    for side, runs in (("test", study.tests), ("reference", study.references)):
+        seeds = [run.attrs["seed"] for run in runs]
+        distinct = len(set(seeds)) == len(seeds)
+        for i, run in enumerate(runs):
+            found[f"{side}-seed-{seeds[i]}" if distinct else f"{side}-{i + 1}"] = run
+    return found
 
 
 def load_study(folder: str | Path) -> Study:

@@ -48,6 +48,8 @@ LITTLE = 1 / 3
 """If the suspects together account for less of the difference, the cause is undecided."""
 TOO_SMALL = 0.1
 """Even by a rule of thumb, a cause with less than this part of the difference is not the cause."""
+NUMBERS = ("effect", "effect_low", "effect_high", "score", "votes")
+"""Of a difference, in a document."""
 DECISIVE_VOTES = 0.8
 """Between two of the same sender, the first cause is likely if so many of the precedents' votes
 name it, and one of two otherwise (`benchmarks/causes.py` counts how often each is right)."""
@@ -241,13 +243,9 @@ class Explanation:
                     "test": str(d.test),
                     "reference": str(d.reference),
                     "unit": d.test.unit,
-                    "effect": round(d.effect, 4),
-                    "effect_low": round(d.effect_low, 4),
-                    "effect_high": round(d.effect_high, 4),
+                    **{name: round(getattr(d, name), 4) for name in NUMBERS},
                     "rule_of_thumb": d.by_thumb,
                     "share": round(self.share(d), 4),
-                    "score": round(d.score, 4),
-                    "votes": round(d.votes, 4),
                 }
                 for d in self.differences
             ],

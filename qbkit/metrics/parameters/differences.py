@@ -7,13 +7,13 @@ The effect of a cause is the change of throughput that it alone would bring at e
 from __future__ import annotations
 
 import math
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from qbkit.metrics.parameters.between_runs import apart, estimates_differ, runs_apart
 from qbkit.metrics.parameters.difference import Difference
 from qbkit.metrics.parameters.dips import DECREASE, INCREASE, hides_a_reduction, is_a_dip, settled
-from qbkit.metrics.parameters.effects import DERIVED, EFFECTS, LOSS_BASED, SYMPTOMS
+from qbkit.metrics.parameters.effects import DERIVED, EFFECTS, SYMPTOMS
 from qbkit.metrics.parameters.estimates import PARAMETERS, Estimate, Parameters
 from qbkit.metrics.parameters.explained import explained
 from qbkit.metrics.parameters.laws import (
@@ -32,6 +32,7 @@ from qbkit.metrics.parameters.making import by_effect, by_rule, symptom
 from qbkit.metrics.parameters.relations import (
     AT_START,
     EVIDENCE,
+    LOSS_BASED,
     OF_ALL,
     OF_LOSSES,
     PROBE_RTTS,
@@ -86,10 +87,7 @@ def compare(
     governing = PROBING if two_laws or model_named else law(test, reference)
     models = governing == PROBING
     impossible = LOSS_BASED if models else OF_BBRS if governing in ROOTS else ()
-    left_out = (*DERIVED, *impossible)
-    names = [n for n in PARAMETERS if n not in left_out and estimates_differ(test[n], reference[n])]
-    if INCREASE in names and not _lines_differ(test, reference):
-        names.remove(INCREASE)
+    names = _differing(test, reference, (*DERIVED, *impossible))
     if DECREASE in names and is_a_dip(test, reference):
         names.remove(DECREASE)
     elif not models and hides_a_reduction(test, reference):
@@ -104,8 +102,6 @@ def compare(
         causes = [headroom, *(d for d in causes if d.name not in (CRUISE, *DRAINS))]
     elif models:
         causes = [d for d in causes if d.name not in DRAINS or not of_windows(d, test, reference)]
-    symptoms = [symptom(n, test, reference) for n in names if n in SYMPTOMS]
-    unknown = math.inf if governing else -math.inf
     start_alone = {PACING} if models and paces_later(test, reference) else set()
     behind = explained([d for d in causes if d.name not in start_alone], test, reference)
     if two_laws or shapes:
@@ -114,14 +110,34 @@ def compare(
         replace(d, explained=d.name in behind, of_model=models and d.name not in start_alone)
         for d in causes
     ]
-    causes.sort(
-        key=lambda d: (
-            d.explained,
-            _rank(d.name, {*AT_START, *start_alone}) if models else 0,
-            -d.score if math.isfinite(d.score) else unknown,
-        )
-    )
-    return [*causes, *sorted(symptoms, key=lambda d: -apart(d.test, d.reference))]
+    symptoms = [symptom(n, test, reference) for n in names if n in SYMPTOMS]
+    return [
+        *_ranked(causes, {*AT_START, *start_alone} if models else set(), known=bool(governing)),
+        *sorted(symptoms, key=lambda d: -apart(d.test, d.reference)),
+    ]
+
+
+def _ranked(causes: list[Difference], at_start: Set[str], *, known: bool) -> list[Difference]:
+    """Causes, most likely first; ``at_start`` is what a sender that models the path does there.
+
+    Whether the law is ``known`` decides where those of unknown effect come.
+    """
+    unknown = math.inf if known else -math.inf
+
+    def rank(d: Difference) -> tuple[bool, int, float]:
+        of_phase = 1 if d.name in RECEIVERS else 2 * (d.name in at_start)
+        score = -d.score if math.isfinite(d.score) else unknown
+        return d.explained, of_phase if at_start else 0, score
+
+    return sorted(causes, key=rank)
+
+
+def _differing(test: Parameters, reference: Parameters, left_out: Sequence[str]) -> list[str]:
+    """The parameters that differ by more than chance, in their order."""
+    names = [n for n in PARAMETERS if n not in left_out and estimates_differ(test[n], reference[n])]
+    if INCREASE in names and not _lines_differ(test, reference):
+        names.remove(INCREASE)
+    return names
 
 
 def _lines_differ(test: Parameters, reference: Parameters) -> bool:
@@ -180,8 +196,3 @@ def _breaks(rule: Rule, test: Estimate, reference: Estimate) -> bool:
         return abs(test.value - reference.value) > rule.apart
     least = rule.apart / 100
     return abs(math.log(max(test.value, least) / max(reference.value, least))) > rule.apart
-
-
-def _rank(name: str, at_start: Set[str]) -> int:
-    """Of a sender that models the path: what it does, its receiver, what it does in the start."""
-    return 1 if name in RECEIVERS else 2 * (name in at_start)

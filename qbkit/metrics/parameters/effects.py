@@ -130,12 +130,5 @@ SYMPTOMS = (
     "burst_packets",
 )
 """Consequences of causes and the path; they are shown, but never named as the reason."""
-LOSS_BASED = (
-    "decrease_factor",
-    "reverted_reductions_percent",
-    "increase_packets_per_rtt",
-    "cubic_c",
-)
-"""What only a controller has whose window a loss reduces."""
 DERIVED = ("emulated_flows",)
 """Parameters computed from others: here from decrease and increase."""

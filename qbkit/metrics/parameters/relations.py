@@ -33,13 +33,12 @@ PROBE_RTTS = (
     "probe_rtt_interval_s",
     "probe_rtt_duration_ms",
 )
-LOSSES = (
-    "decrease_factor",
-    "reverted_reductions_percent",
-    "increase_packets_per_rtt",
-    "cubic_c",
-    "growth",
+LOSS_BASED = (
+    *("decrease_factor", "reverted_reductions_percent"),
+    *("increase_packets_per_rtt", "cubic_c"),
 )
+"""What only a controller has whose window a loss reduces."""
+LOSSES = (*LOSS_BASED, "growth")
 MODEL = ("window_gain", "ack_room", "bandwidth_memory_rounds")
 EXPLAINS: dict[str, tuple[str, ...]] = {
     "back_to_back_packets": (

@@ -13,11 +13,12 @@ from dataclasses import replace
 from qbkit.metrics.parameters.between_runs import estimates_differ
 from qbkit.metrics.parameters.difference import Difference
 from qbkit.metrics.parameters.differences import rules_of
-from qbkit.metrics.parameters.effects import EFFECTS, LOSS_BASED
+from qbkit.metrics.parameters.effects import EFFECTS
 from qbkit.metrics.parameters.estimates import Parameters
 from qbkit.metrics.parameters.laws import GROWTH
 from qbkit.metrics.parameters.making import LEAST_OF_SOURCE, by_effect, by_rule
 from qbkit.metrics.parameters.precedents import Precedents, Votes
+from qbkit.metrics.parameters.relations import LOSS_BASED
 
 BESIDE, LATER, OF_OTHERS = 0.1, 0.5, 0.2
 """What a suspect of the rules has beside its votes; what votes count for those after the first, and

@@ -67,6 +67,7 @@ USUAL_SEEDS = 5
 """Seeds to give where fewer could decide in principle."""
 MOST_SEEDS = 100
 """More seeds than this are no useful answer."""
+ABOVE = "by how much the test's pooled envelope lies above the reference's"
 SHOWN = {
     "conformance": ("conformance", "", "one trial with one of the reference"),
     "noise_floor": ("noise floor", "", "one trial of the reference with another"),
@@ -84,16 +85,8 @@ SHOWN = {
     "p_equivalence": ("p of equivalence", "", "equivalence test of lying outside the margin"),
     "conformance_pooled": ("pooled conformance", "", "all trials of a side in one envelope"),
     "conformance_t": ("Conformance-T", "", "pooled, after the best translation"),
-    "delta_throughput_mbps": (
-        "Δ-throughput",
-        "Mbit/s",
-        "by how much the test's pooled envelope lies above the reference's",
-    ),
-    "delta_delay_ms": (
-        "Δ-delay",
-        "ms",
-        "by how much the test's pooled envelope lies above the reference's",
-    ),
+    "delta_throughput_mbps": ("Δ-throughput", "Mbit/s", ABOVE),
+    "delta_delay_ms": ("Δ-delay", "ms", ABOVE),
     "deviation": ("deviation", "", "between the centroids of the pooled envelopes"),
 }
 """Field in `Assessment.frame` → name, unit and meaning. Sentences and charts use these names."""

@@ -83,9 +83,6 @@ def envelope_layers(
     """
     if not envelopes:
         raise MetricError("there is no envelope to draw; give at least one")
-    if reference is not None and reference not in envelopes:
-        known = ", ".join(envelopes)
-        raise MetricError(f"there is no envelope of the reference {reference!r}, only of: {known}")
     scale = theme.colour_scale(list(envelopes), reference)
     shown = legend_choice()
     points = _points(envelopes, trial_names or {}, scale, [~shown, *fading])

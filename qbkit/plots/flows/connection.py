@@ -83,9 +83,6 @@ class Frame:
     ) -> None:
         if not connections:
             raise MetricError("there is no connection to draw; give at least one by its label")
-        if reference is not None and reference not in connections:
-            known = ", ".join(connections)
-            raise MetricError(f"the reference {reference!r} is not among the connections: {known}")
         self.labels, self.reference = list(connections), reference
         self.rows = rows
         self.scale = theme.colour_scale(self.labels, reference)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from qbkit import markdown
 from qbkit.stacks.base import ServingStack, Stack
 from qbkit.stacks.registry import all_stacks, built_releases, get
 
@@ -55,14 +56,14 @@ def _above(stack: Stack) -> list[str]:
 
 def markdown_table() -> str:
     """The columns that are the same on every machine, as a Markdown table."""
-    lines = ["| stack | controllers | options | above it | from |", "|---|---|---|---|---|"]
+    rows = []
     for row in stack_rows():
         options = ", ".join(_option(get(row["stack"]), name) for name in row["options"])
         controllers = ", ".join(row["controllers"])
         above = ", ".join(f"`{word}`" for word in row["above"])
-        words = (row["stack"], controllers, options, above, row["source"])
-        lines.append(f"| {' | '.join(words)} |")
-    return "\n".join(lines)
+        rows.append((row["stack"], controllers, options, above, row["source"]))
+    head = ("stack", "controllers", "options", "above it", "from")
+    return "\n".join(markdown.markdown_table(head, rows))
 
 
 def _option(stack: Stack, name: str) -> str:

@@ -10,6 +10,7 @@ import xarray as xr
 
 from qbkit import store
 from qbkit.errors import StoreError
+from qbkit.markdown import markdown_table
 from qbkit.metrics.evaluation.measures import MEASURES
 from qbkit.metrics.flows.lookup import flow_labels
 from qbkit.plots import timeline_chart
@@ -47,9 +48,8 @@ def page(report: CaseReport) -> str:
 def markdown(report: CaseReport) -> str:
     """The table of the cases as Markdown, to be quoted in an Internet-Draft."""
     lines = [f"# {report.sender} along {report.book.title}", "", METHOD, "", f"{report.sentence}."]
-    lines += ["", "| case | title | answer | seen |", "|---" * 4 + "|"]
-    rows = report.summary().itertuples(index=False)
-    lines += [f"| {row.case} | {row.title} | {row.answer} | {row.seen} |" for row in rows]
+    summary = report.summary()
+    lines += ["", *markdown_table([*summary], summary.itertuples(index=False))]
     commands = [f"- {one.case.number}: `{one.command}`" for one in report.judgements if one.command]
     return "\n".join([*lines, "", "## Commands", "", *commands]) + "\n"
 

@@ -9,6 +9,7 @@ from html import escape
 import pandas as pd
 
 from qbkit.json_words import plain_rows
+from qbkit.markdown import markdown_table
 from qbkit.plots.drawing.render import page_fragment, without_bundle
 from qbkit.spec.book import Criterion
 from qbkit.studies.evaluation.answers import WORDS, Evaluation
@@ -155,19 +156,17 @@ def _markdown_table(evaluation: Evaluation, criterion: Criterion) -> list[str]:
     found = evaluation.of(criterion)
     if not found:
         return []
-    lines = [
-        f"| where | what | {evaluation.sender} | bar | worse by (95 %) | margin | answer |",
-        "|---" * 7 + "|",
-    ]
+    rows = []
     for one in found:
         c = one.compared
         numbers = (c.value, c.bar, c.low, c.high, c.margin)
         ours, bar, low, high, margin = map(three_digits, numbers)
         span = f"{low} to {high}" if math.isfinite(c.low) else "–"
         bar = f"{bar} ({c.bar_name})"
-        cells = (one.place, one.quantity_with_unit, ours, bar, span, margin, WORDS[c.answer])
-        lines.append(f"| {' | '.join(cells)} |")
-    return [*lines, ""]
+        what = one.quantity_with_unit
+        rows.append((one.place, what, ours, bar, span, margin, WORDS[c.answer]))
+    head = ("where", "what", evaluation.sender, "bar", "worse by (95 %)", "margin", "answer")
+    return [*markdown_table(head, rows), ""]
 
 
 def _lines(document: dict[str, object]) -> str:

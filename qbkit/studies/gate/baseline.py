@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import xarray as xr
 
 from qbkit import measurement
 from qbkit.errors import StoreError
@@ -26,7 +25,7 @@ from qbkit.spec import Experiment
 from qbkit.store.digests import digests, moved
 from qbkit.store.published import ENVELOPE_SERIES, load_runs, published_index
 from qbkit.studies.compare import compare, flat
-from qbkit.studies.conformance import Study, publish_study, study_of
+from qbkit.studies.conformance import Study, publish_study, runs_by_name, study_of
 from qbkit.studies.explain import explanation
 from qbkit.studies.gate.checks import Answer, Check
 
@@ -88,7 +87,7 @@ def read_baseline(path: Path) -> Baseline:
 
 def require_alike(baseline: Baseline, wanted: Sequence[Experiment]) -> None:
     """Raise StoreError unless the baseline's runs are these experiments, but for the build."""
-    there = [json.loads(run.attrs["spec"]) for run in _runs(baseline.study).values()]
+    there = [json.loads(run.attrs["spec"]) for run in runs_by_name(baseline.study).values()]
     if len(there) != len(wanted):
         raise StoreError(
             f"{baseline.path} has {len(there)} runs, and this gate {len(wanted)}: other seeds; "
@@ -152,11 +151,5 @@ def _other_causes(baseline: Baseline, study: Study, changed: Sequence[str]) -> l
     return parts
 
 
-def _runs(study: Study) -> dict[str, xr.Dataset]:
-    """The runs of a study by side and seed."""
-    sides = (("test", study.tests), ("reference", study.references))
-    return {f"{side}-seed-{run.attrs['seed']}": run for side, runs in sides for run in runs}
-
-
 def _digests(study: Study) -> dict[str, dict[str, str]]:
-    return {name: digests(run) for name, run in _runs(study).items()}
+    return {name: digests(run) for name, run in runs_by_name(study).items()}

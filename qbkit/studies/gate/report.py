@@ -12,6 +12,7 @@ import pandas as pd
 from qbkit.errors import StoreError
 from qbkit.files import write_whole, writing
 from qbkit.json_words import plain_rows
+from qbkit.markdown import markdown_table
 from qbkit.plots import save_chart
 from qbkit.studies.gate.baseline import write_baseline
 from qbkit.studies.gate.checks import Answer, Check
@@ -63,16 +64,15 @@ def markdown(gated: Gated) -> str:
 
 def _table(frame: pd.DataFrame) -> list[str]:
     """The rows as a table of Markdown."""
-    rows = [[_cell(value) for value in row] for row in frame.head(MOST_ROWS).to_numpy().tolist()]
-    head = [[str(name) for name in frame.columns], ["---"] * len(frame.columns)]
+    rows = [map(_cell, row) for row in frame.head(MOST_ROWS).to_numpy().tolist()]
     more = [f"and {len(frame) - MOST_ROWS} more rows", ""] if len(frame) > MOST_ROWS else []
-    return [*(f"| {' | '.join(row)} |" for row in [*head, *rows]), "", *more]
+    return [*markdown_table([*frame], rows), "", *more]
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> object:
     if isinstance(value, float):
         return "–" if math.isnan(value) else f"{value:.3g}"
-    return str(value).replace("|", "\\|").replace("\n", " ")
+    return value
 
 
 def junit(gated: Gated) -> bytes:

@@ -104,8 +104,30 @@ class Hunt:
         return f"The difference of the means, {apart}, is not beyond that."
 
     def save(self, path: str | Path) -> None:
-        """Write the case, which ``qbkit evaluate SENDER --book FILE`` runs again."""
-        _write_case(self, Path(path))
+        """Write the case as YAML, with what was found as comments.
+
+        ``qbkit evaluate SENDER --book FILE`` runs it again.
+        """
+        import yaml
+
+        file, criterion = Path(path), self.book.criteria[0]
+        [scenario] = criterion.scenarios
+        asked = scenario.model_dump(mode="json", include=set(SETTINGS))
+        document: dict[str, Any] = self.book.model_dump(mode="json", exclude={"criteria"})
+        document["criteria"] = [
+            {
+                "section": criterion.section,
+                "title": criterion.title,
+                "question": criterion.question,
+                "scenarios": [{name: asked[name] for name in SETTINGS}],
+            }
+        ]
+        again = f"qbkit evaluate {self.sender} --book {file.name} --quick --seeds {self.seeds}"
+        comments = [*str(self).splitlines(), "", "Again:", f"  {again}"]
+        head = "".join(f"# {line}".rstrip() + "\n" for line in comments)
+        body = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, (head + body).encode())
 
     def to_dict(self) -> dict[str, Any]:
         """The finding, ready for JSON."""
@@ -153,27 +175,3 @@ def book_of(sender: str, reference: str, scenario: Scenario) -> Book:
             ),
         ),
     )
-
-
-def _write_case(hunt: Hunt, path: Path) -> None:
-    """Write the book of a hunt as YAML, with what was found as comments."""
-    import yaml
-
-    criterion = hunt.book.criteria[0]
-    [scenario] = criterion.scenarios
-    asked = scenario.model_dump(mode="json", include=set(SETTINGS))
-    document: dict[str, Any] = hunt.book.model_dump(mode="json", exclude={"criteria"})
-    document["criteria"] = [
-        {
-            "section": criterion.section,
-            "title": criterion.title,
-            "question": criterion.question,
-            "scenarios": [{name: asked[name] for name in SETTINGS}],
-        }
-    ]
-    again = f"qbkit evaluate {hunt.sender} --book {path.name} --quick --seeds {hunt.seeds}"
-    comments = [*str(hunt).splitlines(), "", "Again:", f"  {again}"]
-    head = "".join(f"# {line}".rstrip() + "\n" for line in comments)
-    body = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, (head + body).encode())
