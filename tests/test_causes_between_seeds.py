@@ -11,7 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qbkit.metrics.parameters import Estimate, Parameters, compare
+from qbkit.metrics.parameters import (
+    Estimate,
+    Parameters,
+    compare,
+    known_precedents,
+    voted,
+)
 from qbkit.metrics.parameters.behaviour import of_samples
 from qbkit.metrics.parameters.difference import CLEAR
 from qbkit.metrics.parameters.effects import DERIVED
@@ -47,6 +53,14 @@ def test_one_run_like_the_others_side_is_enough_for_silence():
     alike = side(left_in_flight_bdp=[2.5, 2.8, 3.0, 2.9])
     assert causes(apart, reference) == ["left_in_flight_bdp"]
     assert causes(alike, reference) == []
+
+
+@pytest.mark.parametrize(
+    ("room", "found"), [([0.08, 0.47, 0.51, 0.96], []), ([0.0, 0.02, 0.05, 0.1], ["ack_room"])]
+)
+def test_a_part_that_spreads_over_its_runs_is_no_difference(room, found):
+    """picoquic's BBR, whose source has that room, had room for 0.49 of an ACK's packets."""
+    assert causes(side(ack_room=room), side(ack_room=[1.0] * 4)) == found
 
 
 def test_four_runs_of_one_sender_seldom_differ_from_four_others():
@@ -167,6 +181,39 @@ def test_a_window_that_never_fills_the_path_is_held(probe_rate, batch, first):
     found = causes(test, reference)
     assert found[0] == first
     assert ("window_cap_packets" in found) is (first == "window_cap_packets")
+
+
+@pytest.mark.parametrize(("bdp", "reach", "packets"), [(0.77, 0.79, 65.0), (1.5, 1.33, 64.4)])
+def test_one_bound_of_a_window_in_all_phases_is_a_cap(bdp, reach, packets):
+    """A receive window of 95 kB, below the BDP and above it; its model takes it for the path.
+
+    Updates of flow control come for many packets at once.
+    """
+    usual = {"cruise_part": [0.84] * 4, "packets_per_ack": [2.0] * 4}
+    reference = side(
+        **usual,
+        probes_reach_bdp=[1.3] * 4,
+        window_cap_packets=[48.0] * 4,
+        startup_peak_bdp=[3.1] * 4,
+        window_gain=[2.2] * 4,
+        probe_rate=[1.28] * 4,
+        back_to_back_packets=[2.0] * 4,
+    )
+    test = side(
+        **usual,
+        probes_reach_bdp=[reach] * 4,
+        window_cap_packets=[65.0 if bdp < 1 else 48.0] * 4,
+        startup_peak_bdp=[bdp] * 4,
+        window_gain=[1.02 * bdp] * 4,
+        probe_rate=[0.8] * 4,
+        back_to_back_packets=[8.5] * 4,
+    )
+    for order in ((test, reference), (reference, test)):
+        found = compare(*order, by_name=BBRS)
+        first = voted(found, *order, known_precedents(), models_path=True)[0]
+        assert first.name == "window_cap_packets" and math.isnan(first.votes)
+        (cap,) = (e for e in (first.test, first.reference) if e.known)
+        assert cap.value == pytest.approx(packets, abs=0.1)
 
 
 def both(**values: tuple[float, float]) -> list[Parameters]:

@@ -61,7 +61,7 @@ def next_lines(found: Explanation) -> list[str]:
     first, line = found.suspects[0], cause_line(found)
     is_open = math.isnan(first.votes) and not found.is_likely
     alone = f"From its packets alone: {line[0].lower()}{line[1:]}"
-    lines = [*([alone] if found.faults and not found.is_of_two_laws else []), *exchanged]
+    lines = [*([alone] if found.faults and not found.is_of_no_fault else []), *exchanged]
     if found.alone and (said := witness(first, found.alone[0], observe(found.alone[0]))):
         lines.append(said)
     if first.name not in RECEIVERS or not exchanged:

@@ -25,7 +25,7 @@ from qbkit.json_words import plain
 from qbkit.metrics import Assessment
 from qbkit.metrics.parameters import Difference, Parameters, observe
 from qbkit.metrics.parameters.effects import at_equal_loss_times
-from qbkit.metrics.parameters.laws import by_names, law
+from qbkit.metrics.parameters.laws import CAP, by_names, law
 from qbkit.metrics.parameters.relations import PROBES, RECEIVERS
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.metrics.verdicts.reasons import sentence
@@ -117,14 +117,19 @@ class Explanation:
     @cached_property
     def verdict(self) -> Verdict:
         """The study's verdict, with the known fault or the likeliest cause as a line."""
-        if self.is_of_two_laws:
+        if self.is_of_no_fault:
             return study_verdict(self.assessment, self.cause_line)
         return self.study.verdict(self.cause_line, definition=self.assessment.definition)
 
     @property
-    def is_of_two_laws(self) -> bool:
-        """Whether the two are of two laws, which no fault of either explains."""
-        return bool(self.suspects) and self.suspects[0].is_of_two_laws
+    def is_of_no_fault(self) -> bool:
+        """Whether no fault of either is the reason: two laws, or a receiver that holds the test."""
+        if not self.suspects:
+            return False
+        experiment, first = self.study.tests[0].qb.experiment, self.suspects[0]
+        flow = experiment.flows[0] if experiment else None
+        is_limited = flow is not None and bool(flow.receive_window_kb or flow.read_mbps)
+        return first.is_of_two_laws or (first.name == CAP and is_limited)
 
     @property
     def faults(self) -> list[Fault]:

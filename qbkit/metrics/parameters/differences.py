@@ -45,8 +45,8 @@ from qbkit.metrics.parameters.windows import (
     CRUISE,
     PACING,
     cruise_apart,
-    is_held_below,
-    never_fills,
+    held,
+    is_held,
     of_windows,
     paces_later,
     waits_for_headroom,
@@ -162,10 +162,8 @@ def _behaviours(
     if CRUISE in differ and not cruise_apart(test, reference):
         differ.remove(CRUISE)
     found = [by_rule(n, test[n], reference[n], moved) for n in seen if n in differ]
-    if models and is_held_below(test, reference, batches=BATCH in differ):
-        unheld = Estimate(CAP, math.nan)
-        ours, theirs = (p[CAP] if never_fills(p) else unheld for p in (test, reference))
-        found.append(by_rule(CAP, ours, theirs, moved))
+    if models and is_held(test, reference, batches=BATCH in differ):
+        found.append(by_rule(CAP, held(test), held(reference), moved))
     return found
 
 
@@ -192,7 +190,8 @@ def _breaks(rule: Rule, test: Estimate, reference: Estimate) -> bool:
         return False
     if min(test.value, reference.value) > rule.only_below:
         return False
-    if rule.is_part:
-        return abs(test.value - reference.value) > rule.apart
+    if rule.is_part:  # runs that differ by more than the sides do not show it
+        spread = max((e.high - e.low for e in (test, reference) if e.low <= e.high), default=0.0)
+        return abs(test.value - reference.value) > max(rule.apart, spread)
     least = rule.apart / 100
     return abs(math.log(max(test.value, least) / max(reference.value, least))) > rule.apart

@@ -15,10 +15,11 @@ from qbkit.metrics.parameters.difference import Difference
 from qbkit.metrics.parameters.differences import rules_of
 from qbkit.metrics.parameters.effects import EFFECTS
 from qbkit.metrics.parameters.estimates import Parameters
-from qbkit.metrics.parameters.laws import GROWTH
+from qbkit.metrics.parameters.laws import CAP, GROWTH
 from qbkit.metrics.parameters.making import LEAST_OF_SOURCE, by_effect, by_rule
 from qbkit.metrics.parameters.precedents import Precedents, Votes
 from qbkit.metrics.parameters.relations import LOSS_BASED
+from qbkit.metrics.parameters.windows import is_bounded
 
 BESIDE, LATER, OF_OTHERS = 0.1, 0.5, 0.2
 """What a suspect of the rules has beside its votes; what votes count for those after the first, and
@@ -41,10 +42,13 @@ def voted(
 
     Beside what the rules suspect, something else can become a cause. Where they suspect nothing,
     there is none. Of two laws, or of marks, the precedents say nothing: each is of one law, and all
-    are of queues that drop. Two curves of one C are of one law, whichever word most spans give it.
+    are of queues that drop. One bound of a window in all phases needs none, and few are of a BBR's.
+    Two curves of one C are of one law, whichever word most spans give it.
     """
     suspects = [d for d in differences if d.is_suspect]
     if not suspects or suspects[0].has_no_precedent:
+        return [*differences]
+    if suspects[0].name == CAP and models_path and any(map(is_bounded, (test, reference))):
         return [*differences]
     votes = precedents.votes(test, reference)
     if _has_one_curve(test, reference):

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 from qbkit.metrics.parameters.between_runs import LEAST_PART, runs_apart
 from qbkit.metrics.parameters.difference import Difference
-from qbkit.metrics.parameters.estimates import Parameters
+from qbkit.metrics.parameters.estimates import Estimate, Parameters
 from qbkit.metrics.parameters.laws import CAP
 from qbkit.metrics.parameters.model import ABOVE, UNFILLED
 
 REACH, RATE, DRAIN = "probes_reach_bdp", "probe_rate", "drain_rate"
+PEAK, STALE = "startup_peak_bdp", "window_gain"
 IN_FLIGHT, PACING = "in_flight_bdp", "pacing"
 BATCH, CRUISE, LIMITED = "back_to_back_packets", "cruise_part", "limited_percent"
+BOUND_BDP, SAME, MORE = 1.8, 0.1, 0.2
+"""Most in flight in startup, and where a model is out of date: a BBR has 1.4 BDP or more in one of
+them, twice the BDP in the other. Less than this in both, and as much (ln), is a bound of another's,
+such as a receive window. Without it, startup has so much more (ln)."""
 CRUISES = 0.97
 """Who cruises with more than this part of the BDP in flight has no headroom."""
 PACED_BDP = (0.8, 1.3)
@@ -21,25 +28,41 @@ IDLE_PERCENT = 15.0
 """From this difference of the time on, a window that leaves the link idle makes drains."""
 
 
-def never_fills(side: Parameters) -> bool:
-    """Whether its window is held below what fills the path; a pace below the link's rate is not."""
-    return side[CAP].known and side[REACH].value < UNFILLED and side[RATE].value > ABOVE
+def held(side: Parameters) -> Estimate:
+    """The window at which something holds it: below what fills the path, or with one bound in all
+    phases; unknown if nothing does. A pace below the link's rate does not hold it."""
+    fills, bounded = not side[REACH].value < UNFILLED, is_bounded(side)
+    if fills and bounded:  # most in flight on a path of which the cap is the usual
+        packets_per_bdp = side[CAP].value / (side[CRUISE].value * side[REACH].value)
+        return Estimate(CAP, side[PEAK].value * packets_per_bdp)
+    is_held = not fills and (bounded or side[RATE].value > ABOVE)
+    return side[CAP] if is_held else Estimate(CAP, math.nan)
 
 
-def is_held_below(test: Parameters, reference: Parameters, *, batches: bool) -> bool:
-    """Whether something holds the window of one side, and of one only, below what fills the path.
+def is_bounded(side: Parameters) -> bool:
+    """Whether no more is in flight in startup than where the model is out of date, and little."""
+    if not all(name in side and side[name].value > 0 for name in (PEAK, STALE, CRUISE, REACH)):
+        return False
+    peak, stale = side[PEAK].value, side[STALE].value
+    return max(peak, stale) < BOUND_BDP and abs(math.log(peak / stale)) < SAME
+
+
+def is_held(test: Parameters, reference: Parameters, *, batches: bool) -> bool:
+    """Whether something holds the window of one side, and of one only.
 
     ``batches``: whether the sides differ in the packets that leave together. Those that wait until
-    there are enough fill no path either.
+    there are enough fill no path either, unless even startup does not.
     """
     sides = test, reference
     if not all(name in side for name in (REACH, CAP, RATE, BATCH) for side in sides):
         return False
-    held = [never_fills(side) for side in sides]
-    if held[0] == held[1] or not runs_apart(test[REACH], reference[REACH]):
+    one, other = sides if held(test).known else sides[::-1]
+    if not held(one).known or held(other).known:
         return False
-    batch, usual = (side[BATCH].value for side in (sides if held[0] else sides[::-1]))
-    return not (batches and batch > usual)
+    if is_bounded(one):
+        return PEAK in other and other[PEAK].value > math.exp(MORE) * one[PEAK].value
+    waits = batches and one[BATCH].value > other[BATCH].value
+    return runs_apart(test[REACH], reference[REACH]) and not waits
 
 
 def cruise_apart(test: Parameters, reference: Parameters) -> bool:
