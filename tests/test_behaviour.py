@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 import statistics
 from dataclasses import replace
@@ -15,6 +16,7 @@ from changed_controllers import ChangedBbr, ChangedCubic, ChangedReno
 from further_controllers import FurtherBbr, FurtherCubic, FurtherReno
 from probed_path import PATH, connection_of, probed
 from simulated import BDP_PACKETS, simulate
+from synthetic import synthetic_run
 from unseen_controllers import UnseenBbr
 
 import qbkit as qb
@@ -23,16 +25,22 @@ from qbkit.errors import MetricError
 from qbkit.metrics.parameters import Estimate, Parameters, compare, known_precedents, voted
 from qbkit.metrics.parameters.behaviour import of_samples, samples_of_path
 from qbkit.metrics.parameters.between_losses import between_losses
+from qbkit.metrics.parameters.connection import GRID_PARTS, observe
 from qbkit.metrics.parameters.difference import CLEAR
 from qbkit.metrics.parameters.estimates import PARAMETERS
-from qbkit.metrics.parameters.inference import _law
-from qbkit.metrics.parameters.laws import BBRS, PROBING
-from qbkit.metrics.parameters.model import pace, phase_rates, within
+from qbkit.metrics.parameters.inference import _law, infer
+from qbkit.metrics.parameters.laws import BBRS, PROBING, by_names
+from qbkit.metrics.parameters.model import pace, phase_rates, receiver_wait_ms, within
 from qbkit.metrics.parameters.phases import Phases
 from qbkit.metrics.parameters.probe_path import ProbePath, _stale
-from qbkit.metrics.parameters.reductions import rounds_of_loss, window_reductions_of
+from qbkit.metrics.parameters.reductions import (
+    WindowReduction,
+    rounds_of_loss,
+    window_reductions_of,
+)
 from qbkit.metrics.parameters.relations import EXPLAINS, OF_ALL, OF_LOSSES, RECEIVERS
 from qbkit.metrics.parameters.rules import RULES
+from qbkit.metrics.parameters.start import start_of
 from qbkit.plots.flows.evidence import evidence_chart
 from qbkit.studies.confirming import confirmation
 from qbkit.studies.explain import explanation
@@ -353,6 +361,17 @@ def test_a_single_fitted_curve_must_differ_by_more_than_chance():
     assert [d.name for d in compare(far, usual)] == ["cubic_c"]
 
 
+@pytest.mark.parametrize(("c", "found"), [(0.35, []), (1.0, ["cubic_c"])])
+def test_curves_that_end_before_k_do_not_show_c_closely(c, found):
+    """With codel quic-go's CUBIC shows 0.35 and the kernel's 0.5, in every run; both have 0.4."""
+    sides = [known(growth="cubic", cubic_c=value) for value in (c, 0.5)]
+    narrow = [
+        Parameters(side.label, [replace(e, low=e.value, high=e.value) for e in side.values()])
+        for side in sides
+    ]
+    assert [d.name for d in compare(*narrow)] == found
+
+
 def test_a_slower_start_is_a_suspect():
     usual, slow = (known(growth="linear", start_growth=growth) for growth in (2.0, 1.5))
     (found,) = compare(slow, usual)
@@ -586,6 +605,17 @@ def test_no_fault_is_the_reason_where_the_laws_differ():
     assert not any("From its packets alone" in line for line in found.next_lines)
 
 
+def test_no_fault_is_the_reason_where_a_receive_window_holds_the_test():
+    study = qb.load_explanation(CASE.parent / "quiche-now").study
+    held = known(growth="cubic", window_cap_packets=64.0)
+    assert "known fault" in explanation(study, held, known(**CUBIC)).verdict.lines[-1]
+    spec = json.loads(study.tests[0].attrs["spec"])
+    spec["flows"][0]["receive_window_kb"] = 95
+    tests = [run.assign_attrs(spec=json.dumps(spec)) for run in study.tests]
+    found = explanation(replace(study, tests=tests), held, known(**CUBIC))
+    assert found.verdict.lines[-1].startswith("Most likely because its window stays at 64 packets")
+
+
 @pytest.mark.parametrize(
     ("observed", "said"),
     [(-0.3, "The cause is open; what differs most: "), (math.nan, "Most likely because ")],
@@ -677,3 +707,67 @@ def test_what_a_loss_leaves_is_there_two_round_trips_later(beta):
     found = between_losses(c, window_reductions_of(c, 2.0), 0.0)
     # Of a window of 2 BDP; by then it has grown by up to three packets.
     assert beta - 0.01 < found["kept_two_rtts"] < beta + 0.01 + 3 / (2 * BDP_PACKETS)
+
+
+def test_growth_that_is_cubics_own_over_a_long_rtt_is_not_steep():
+    """At 5 Mbit/s and 200 ms the kernel's CUBIC adds five packets per RTT between close losses."""
+    min_rtt_s, rate_pps, least, before, each_s = 0.2, 412.0, 119.0, 210.0, 3.0
+    grid_s = np.arange(0.0, 5 * each_s, min_rtt_s / GRID_PARTS)
+    k_s = ((before - least) / 0.4) ** (1 / 3)
+    window = least + 0.4 * ((grid_s % each_s - k_s) ** 3 + k_s**3)
+    none = np.empty(0)
+    c = SimpleNamespace(
+        **{"grid_s": grid_s, "in_flight_packets": window, "rtt_s": window / rate_pps},
+        **{"min_rtt_s": min_rtt_s, "sent_s": grid_s, "loss_detected_s": none, "overtaken_s": none},
+    )
+    reductions = [
+        WindowReduction(at_s, at_s + 2 * min_rtt_s, before, least, False)
+        for at_s in each_s * np.arange(5) - min_rtt_s
+    ]
+    name = "steep_increase_packets_per_rtt"
+    assert name not in between_losses(c, reductions, 0.0)
+    steep = simulate(alpha=6.0, beta=0.5, duration_s=20)
+    found = between_losses(steep, window_reductions_of(steep, 2.0), 0.0)
+    assert found[name] > 3
+
+
+def test_of_two_of_one_name_the_law_is_known_where_packets_do_not_show_it():
+    """google-quiche's Reno, whose β of 0.85 leaves no time to see a line, had an open cause."""
+    seen, unseen = known(growth="linear", decrease_factor=0.5), known(decrease_factor=0.85)
+    for laws in (("linear", "linear"), ("", "")):
+        for order in ((unseen, seen), (unseen, unseen), (seen, unseen)):
+            words = [side["growth"].word for side in by_names(*order, laws)]
+            named = ["linear"] * 2 if laws[0] else [side["growth"].word for side in order]
+            assert words == named
+    (found,) = compare(unseen, seen, by_name=("linear", "linear"))
+    assert found.effect == pytest.approx(0.5 * math.log(1.85 / 0.15 / 3))
+    curve = known(growth="cubic")  # what packets show counts before a name
+    assert {side["growth"].word for side in by_names(curve, unseen, ("linear",) * 2)} == {"cubic"}
+    probing = known(probe_up_gain=1.25)
+    assert not by_names(probing, seen, ("linear", "linear"))[0]["growth"].known
+
+
+def test_a_way_back_that_drops_acks_is_no_receivers():
+    """Behind 0.3 Mbit/s, receivers with an ACK for two packets seemed to send one for three."""
+    run = synthetic_run(duration_s=10)
+    on_arrival = infer(run)
+    later_s = run.ack_time_s.values + 0.1
+    later_s[np.arange(len(later_s)) % 3 > 0] = np.nan
+    found = infer(run.assign(ack_departure_s=("ack", later_s)))
+    assert found["packets_per_ack"].value == on_arrival["packets_per_ack"].value
+    assert on_arrival["ack_delay_ms"].known and not found["ack_delay_ms"].known
+    behind = observe(run.assign(ack_departure_s=("ack", later_s)))
+    assert receiver_wait_ms(observe(run), 0.0) >= 0
+    assert math.isnan(receiver_wait_ms(behind, 0.0))
+    assert within(behind, 2.0, 4.0).receiver_ack_s.min() >= 2.0
+
+
+def test_a_deep_queue_does_not_make_a_reduction_of_what_slow_start_loses():
+    """In 5 BDP quinn's NewReno, which halves its window, left 0.2 of it at that time."""
+    c = simulate(beta=0.5, duration_s=60, buffer_packets=5 * BDP_PACKETS)
+    start = start_of(c)
+    assert c.loss_detected_s[0] > start.settled_s
+    first, *_ = window_reductions_of(c, start.settled_s)
+    sent_s = c.sent_s[c.lost & (c.acked_or_lost_s == first.begin_s)]
+    assert sent_s.min() > start.end_s
+    assert first.factor == pytest.approx(0.5, abs=0.02)

@@ -32,6 +32,7 @@ from qbkit.metrics.parameters.connection import GRID_PARTS, Connection, Load, Sh
 from qbkit.metrics.parameters.effects import DERIVED, EFFECTS, SYMPTOMS
 from qbkit.metrics.parameters.inference import median_of, with_flows
 from qbkit.metrics.parameters.laws import BBRS, law
+from qbkit.metrics.parameters.limits import limited
 from qbkit.metrics.parameters.phases import phases_of
 from qbkit.metrics.parameters.reductions import reduction_at
 from qbkit.metrics.parameters.start import start_of
@@ -250,6 +251,22 @@ def test_a_steady_sender_below_the_links_rate_is_limited():
     assert infer(replace(steady, link=busy))["limited_percent"].value == 0
     # The log of one end does not show the link.
     assert not infer(replace(steady, link=None))["limited_percent"].known
+
+
+@pytest.mark.parametrize(("per_rtt", "most"), [(0.0, 1.0), (1.0, 0.0)])
+def test_a_window_that_grows_over_a_slow_way_back_is_not_limited(per_rtt, most):
+    """ACKs that wait in a queue make an RTT of 0.3 s of 0.05 s: one packet in each is growth."""
+    grid_s, none = np.arange(0.0, 60.0, 0.05 / GRID_PARTS), np.empty(0)
+    c = SimpleNamespace(
+        grid_s=grid_s,
+        min_rtt_s=0.05,
+        rtt_s=np.full(len(grid_s), 0.3),
+        in_flight_packets=300 + per_rtt * grid_s / 0.3,
+        overtaken_s=none,
+        loss_detected_between=lambda begin_s, end_s: np.zeros(len(grid_s), bool),
+    )
+    found = limited(c, SharedLink(20.0, none, none))
+    assert found.mean() == pytest.approx(most, abs=0.06)
 
 
 def test_no_flows_are_counted_of_a_window_that_does_not_grow():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -74,6 +75,8 @@ def test_what_losses_leave(connection):
     )
     assert agrees == "The window that it reports agrees: 0.6."  # ln(0.7 / 0.6) = 0.15
     assert other == "The window that it reports says 0.6, not 0.85."  # ln(0.85 / 0.6) = 0.35
+    nearer = replace(cause("decrease_factor", 0.7), reference=Estimate("decrease_factor", 0.55))
+    assert "says 0.6, not 0.7" in witness(nearer, run, connection)  # it is like the reference
 
 
 def test_reductions_that_are_reverted(connection):

@@ -185,8 +185,11 @@ def witness(cause: Difference, run: xr.Dataset, c: Connection) -> str:
     if not math.isfinite(value):
         return ""
     unit = unit_after(cause.test)
-    apart = abs(math.log(max(value, 1e-3) / max(cause.test.value, 1e-3)))
-    if apart <= AGREES:
+    apart, from_reference = (
+        abs(math.log(max(value, 1e-3) / max(side.value, 1e-3)))
+        for side in (cause.test, cause.reference)
+    )
+    if apart <= AGREES and not from_reference < apart:  # the other may be unknown
         return f"The {what} that it reports agrees: {value:.3g}{unit}."
     if cause.name == CAP and value > cause.test.value:
         return f"The window that it reports is {value:.3g}{unit}, so something else is the limit."

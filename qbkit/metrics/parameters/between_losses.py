@@ -21,6 +21,8 @@ LEAST_BACK = 4.0
 """Fewest packets that a window regains for its way back to be seen."""
 C = 0.4
 """CUBIC's, packets/s³ (RFC 9438, section 5.1)."""
+CURVES = 1.5
+"""Growth below this times CUBIC's in the same time may be its: over a long RTT that is steep."""
 MOST_OF = 0.9
 """A window is back when it has regained this part of what it will, and CUBIC then needs
 (1 - (1 - `MOST_OF`)^(1/3)) of its K for it."""
@@ -52,8 +54,11 @@ def between_losses(
         took = float(rtts[-1] - rtts[low])
         slope = float(grown[-1] - grown[low]) / max(took, 1.0)
         half = low + int(np.searchsorted(rtts[low:], rtts[low] + took / 2))
-        part = float(grown[half] - grown[low]) / max(float(grown[-1] - grown[low]), 1.0)
-        if took < FEW_RTTS[1] and slope > STEEP and LINEAR[0] < part < LINEAR[1]:
+        more = float(grown[-1] - grown[low])
+        part = float(grown[half] - grown[low]) / max(more, 1.0)
+        took_s = (len(grown) - low) * c.min_rtt_s / GRID_PARTS
+        curved = more < CURVES * _cubic_packets(this.before_packets - grown[low], took_s)
+        if took < FEW_RTTS[1] and slope > STEEP and LINEAR[0] < part < LINEAR[1] and not curved:
             slopes.append(slope)
         if len(grown) > FEW_RTTS[1] * GRID_PARTS:
             back.append(_way_back(c, grown))
@@ -67,6 +72,12 @@ def between_losses(
     if limited_percent > CAPPED_PERCENT or _is_held(c, window):
         found["window_cap_packets"] = float(np.median(c.in_flight_packets))
     return found
+
+
+def _cubic_packets(lost: float, took_s: float) -> float:
+    """What CUBIC regains of so many packets after a time (RFC 9438, equation 1)."""
+    k_s = (max(lost, 0.0) / C) ** (1 / 3)
+    return C * float((took_s - k_s) ** 3 + k_s**3)
 
 
 def _settled(c: Connection, reductions: Sequence[WindowReduction]) -> list[float]:

@@ -7,7 +7,7 @@ judged by the same rule.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -116,6 +116,8 @@ class Connection:
     """All packets that carry data, full-sized or not."""
     link: SharedLink | None = None
     """The bottleneck link; None for a log of one endpoint, which does not show it."""
+    receiver_ack_s: FloatArray | None = None
+    """(r,) when ACKs left for a way back that may drop or queue them; None: as they arrived."""
 
     @property
     def lost(self) -> BoolArray:
@@ -189,7 +191,9 @@ def observe(run: xr.Dataset, flow: str | int = 0) -> Connection:
     size_bytes = run["packet_size_bytes"].values[mine].astype(np.float64)
     delivered_s = run["packet_departure_s"].values[mine]
     seen_s = run["ack_departure_s" if "ack_departure_s" in run else "ack_time_s"].values
-    arrived = (run["ack_flow"].values == index) & np.isfinite(seen_s)
+    of_flow = run["ack_flow"].values == index
+    receiver_ack_s = run["ack_time_s"].values[of_flow] if "ack_departure_s" in run else None
+    arrived = of_flow & np.isfinite(seen_s)
     ack_s, seen_s = run["ack_time_s"].values[arrived], seen_s[arrived]
     queued_s = run["packet_time_s"].values[mine]
     before_s, after_s = (delay_changes_ms(run, at_s) / 2e3 for at_s in (queued_s, delivered_s))
@@ -202,7 +206,9 @@ def observe(run: xr.Dataset, flow: str | int = 0) -> Connection:
     load = Load(sent_s, acked_or_lost_s, delivered_s, size_bytes)
     # The kernel counts packets, not bytes, and a server of HTTP/2 also sends small ones.
     full_part = 0.0 if run.attrs.get("protocol") == "h2" else FULL_PART
-    return connection_of(label, load, seen_s, first_s, link_of(run, index), full_part)
+    link = link_of(run, index)
+    found = connection_of(label, load, seen_s, first_s, link, full_part)
+    return replace(found, receiver_ack_s=receiver_ack_s)
 
 
 def link_of(run: xr.Dataset, index: int) -> SharedLink | None:

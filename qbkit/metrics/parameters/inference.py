@@ -149,15 +149,19 @@ def _are_alike(curves: FloatArray) -> bool:
 
 
 def _acks(c: Connection, after_s: float) -> dict[str, FloatArray | float | str]:
-    """Packets per ACK in each second after slow start, and the longest wait for an ACK."""
+    """Packets per ACK in each second after slow start, and the longest wait for an ACK.
+
+    Of a way back that drops or queues ACKs, the wait is not the receiver's.
+    """
     edges_s = np.arange(after_s, c.grid_s[-1], 1.0)
     packets = np.histogram(c.load.delivered_s + c.min_rtt_s / 2, edges_s)[0]
-    acks = np.histogram(c.ack_s, edges_s)[0]
+    acks = np.histogram(c.ack_s if c.receiver_ack_s is None else c.receiver_ack_s, edges_s)[0]
     busy = (acks > 0) & (packets > 10)
     waits_s = (c.acked_or_lost_s - c.delivered_s)[~c.lost] - c.min_rtt_s / 2
+    longest_s = float(waits_s.max()) if c.receiver_ack_s is None else np.nan
     return {
         "packets_per_ack": packets[busy] / acks[busy],
-        "ack_delay_ms": 1e3 * float(waits_s.max()),
+        "ack_delay_ms": 1e3 * longest_s,
     }
 
 

@@ -89,12 +89,18 @@ def by_names(
     """Both sides, with the law that a loss-based name stands for where packets show cycles alone.
 
     Without a ProbeRTT they are no model of the path: the short sawtooth of a small window looks
-    like probes.
+    like probes. Of two of one name, the law that one shows is that of both, or else the name's.
     """
     ours, theirs = (
         _named(side, name) if name in ROOTS and _only_cycles(side) else side
         for side, name in zip((test, reference), by_name, strict=True)
     )
+    (name, other), words = by_name, {ours[GROWTH].word, theirs[GROWTH].word} - {""}
+    if name == other and name in ROOTS and len(words) < 2 and words <= {*ROOTS}:
+        shared = next(iter(words), name)
+        ours, theirs = (
+            _named(side, shared) if _shows_none(side) else side for side in (ours, theirs)
+        )
     return ours, theirs
 
 
@@ -129,6 +135,10 @@ def _named(side: Parameters, governing: str) -> Parameters:
 
 def _only_cycles(side: Parameters) -> bool:
     return side[GROWTH].word == PROBING and not _probes_for_rtt(side)
+
+
+def _shows_none(side: Parameters) -> bool:
+    return not (side[GROWTH].known or side["probe_up_gain"].known)
 
 
 def _models_path(side: Parameters) -> bool:

@@ -12,6 +12,8 @@ IDLE = 0.9
 IDLE_RTTS = 4
 STILL_RTTS = 10
 """Time over which a loss-based controller would change its window."""
+LONG = 2.0
+"""An idle link has no queue: an RTT of more than this times the least is the way back's."""
 STILL_PACKETS, STILL_PART = 2.0, 0.01
 """A window is constant if it changed by less than either; AIMD would have added ten packets."""
 
@@ -26,13 +28,13 @@ def limited(c: Connection, link: SharedLink) -> BoolArray:
     from scipy import ndimage  # slow to load
 
     time_s = c.grid_s
-    lag = STILL_RTTS * GRID_PARTS
+    rtts = STILL_RTTS * np.where(c.rtt_s > LONG * c.min_rtt_s, c.rtt_s / c.min_rtt_s, 1.0)
+    before = np.arange(len(time_s)) - np.ceil(rtts * GRID_PARTS).astype(int)
     window = ndimage.median_filter(c.in_flight_packets, GRID_PARTS + 1, mode="nearest")
-    moved = np.full(len(window), np.inf)
-    moved[lag:] = np.abs(window[lag:] - window[:-lag])
+    moved = np.where(before < 0, np.inf, np.abs(window - window[np.maximum(before, 0)]))
     still = moved <= np.maximum(STILL_PACKETS, STILL_PART * window)
     idle = link.used_part(time_s - IDLE_RTTS * c.min_rtt_s, time_s) < IDLE
-    since_s = time_s - STILL_RTTS * c.min_rtt_s
+    since_s = time_s - rtts * c.min_rtt_s
     late = any_between(c.overtaken_s, since_s, time_s)
     lossy = c.loss_detected_between(since_s, time_s) | late
     found: BoolArray = still & idle & ~lossy

@@ -59,7 +59,9 @@ def within(c: Connection, begin_s: float, end_s: float) -> Connection:
         kept = (sent_s >= begin_s) & (sent_s < end_s)
         return [values[kept] for values in (sent_s, *others)]
 
-    load = c.load
+    load, receiver_ack_s = c.load, c.receiver_ack_s
+    if receiver_ack_s is not None:
+        (receiver_ack_s,) = parts(receiver_ack_s)
     sent_s, acked_or_lost_s, delivered_s = parts(c.sent_s, c.acked_or_lost_s, c.delivered_s)
     return replace(
         c,
@@ -67,6 +69,7 @@ def within(c: Connection, begin_s: float, end_s: float) -> Connection:
         acked_or_lost_s=acked_or_lost_s,
         delivered_s=delivered_s,
         ack_s=c.ack_s[(c.ack_s >= begin_s) & (c.ack_s < end_s)],
+        receiver_ack_s=receiver_ack_s,
         load=Load(*parts(load.sent_s, load.acked_or_lost_s, load.delivered_s, load.size_bytes)),
     )
 
@@ -182,9 +185,12 @@ def back_to_back(c: Connection, after_s: float) -> float:
 
 
 def receiver_wait_ms(c: Connection, after_s: float) -> float:
-    """How long the packet that waits longest for an ACK waits for it: the median over ACKs."""
+    """How long the packet that waits longest for an ACK waits for it: the median over ACKs.
+
+    NaN where a way back makes it wait.
+    """
     mine = ~c.lost & (c.sent_s > after_s)
-    if not mine.any():
+    if c.receiver_ack_s is not None or not mine.any():
         return math.nan
     waits_s = (c.acked_or_lost_s - c.delivered_s)[mine] - c.min_rtt_s / 2
     _, ack = np.unique(c.acked_or_lost_s[mine], return_inverse=True)

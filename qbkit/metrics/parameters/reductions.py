@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qbkit.metrics.parameters.connection import GRID_PARTS, Connection
+from qbkit.metrics.parameters.start import SETTLE_RTTS
 from qbkit.traces.arrays import FloatArray
 
 APART_RTTS = 1.8
@@ -46,8 +47,14 @@ class WindowReduction:
 
 
 def window_reductions_of(connection: Connection, after_s: float = 0.0) -> list[WindowReduction]:
-    """Window reductions that begin after a time, in order."""
-    events = _loss_events(connection, after_s)
+    """Window reductions that begin after a time, in order.
+
+    Not for losses of a slow start that ended `SETTLE_RTTS` before: a queue of 3 BDP delays them
+    more, and a sender may reduce its window twice for them.
+    """
+    of_start = connection.sent_s < after_s - SETTLE_RTTS * connection.min_rtt_s
+    late_s = connection.acked_or_lost_s[connection.lost & of_start]
+    events = [event for event in _loss_events(connection, after_s) if event[0] not in late_s]
     found = [
         reduction_at(connection, losses_s[0], losses_s[-1], _rtt_s(connection, losses_s)[0])
         for losses_s in events
