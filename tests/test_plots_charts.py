@@ -17,7 +17,9 @@ from synthetic import synthetic_run
 from qbkit import plots
 from qbkit.errors import MetricError
 from qbkit.metrics import OperatingPoints, assess, envelope
+from qbkit.plots.drawing.charts import HConcatChart, LayerChart, VConcatChart
 from qbkit.plots.drawing.data import inline
+from qbkit.plots.drawing.pointer import legend_choice, one_brush
 from qbkit.plots.drawing.theme import FONT, REFERENCE_COLOUR, colours
 from qbkit.plots.flows.series import Series, bins_per_row, rows_of
 
@@ -316,3 +318,15 @@ def test_accessor_charts_equal_the_plain_functions(ds):
     assert ds.qb.plot.envelope().to_dict() == plots.envelope_chart(both).to_dict()
     assert ds.qb.envelope(flow="tcp:cubic").centroid == pytest.approx(both["tcp:cubic"].centroid)
     assert list(ds.qb.summary()["label"]) == labels
+
+
+def test_charts_join_as_altairs_do_and_none_of_them_changes():
+    line = alt.Chart(alt.InlineData(values=[{"x": 1}])).mark_line().encode(x="x:Q")
+    layers = [line.add_params(legend_choice()), line.mark_point()]
+    ours, plain = LayerChart(layer=layers), alt.layer(*layers)
+    before = ours.to_dict()
+    with one_brush():
+        joined = VConcatChart(vconcat=[HConcatChart(hconcat=[ours, ours]), ours]).to_dict()
+        altairs = alt.vconcat(alt.hconcat(plain, plain), plain).to_dict()
+    assert {**joined, "config": None} == {**altairs, "config": None}
+    assert ours.to_dict() == before

@@ -10,12 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import altair as alt
 
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.render import mimebundle
+
+_joining: ContextVar[bool] = ContextVar("_joining", default=False)
+"""Whether a chart is being made of others, of which Altair sets but names and parameters anew."""
 
 
 @contextmanager
@@ -32,6 +36,13 @@ def _own_theme() -> Iterator[None]:
 class _Own(alt.TopLevelMixin):
     """Theme and display of the chart classes; Altair's copies keep the class of a chart."""
 
+    def __init__(self, *args: Any, **kwds: Any) -> None:
+        joining = _joining.set(True)
+        try:
+            super().__init__(*args, **kwds)
+        finally:
+            _joining.reset(joining)
+
     def to_dict(self, *args: Any, **kwds: Any) -> dict[str, Any]:
         """The Vega-Lite specification of the chart."""
         with _own_theme():
@@ -40,10 +51,11 @@ class _Own(alt.TopLevelMixin):
     def copy(self: Any, deep: Any = True, ignore: list[str] | None = None) -> Any:
         """A copy, as Altair's is.
 
-        `to_dict` asks for one that shares everything. Altair's would combine the charts below
-        anew, and so copy them whole at every level, which takes most of the time of many panels.
+        `to_dict` asks for one that shares everything, and a chart that is joined of others needs no
+        more. Altair's would combine the charts below anew, and so copy them whole at every level,
+        which takes most of the time of many panels.
         """
-        if deep is not False:
+        if deep is not False and not (deep is True and _joining.get()):
             altairs: Any = super()
             return altairs.copy(deep, ignore)
         made = object.__new__(type(self))

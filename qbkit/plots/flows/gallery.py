@@ -11,7 +11,7 @@ import xarray as xr
 from qbkit.errors import MetricError
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
-from qbkit.plots.drawing.charts import ConcatChart, LayerChart, VConcatChart
+from qbkit.plots.drawing.charts import Chart, ConcatChart, LayerChart, VConcatChart
 from qbkit.plots.drawing.data import inline
 from qbkit.plots.drawing.pointer import hover
 from qbkit.plots.flows.series import Series, rows_of
@@ -121,7 +121,7 @@ class _Panels:
         )
         behind = [] if reference in (None, label) else [(reference, theme.REFERENCE_COLOUR, 0.5)]
         layers = [
-            alt.Chart(self.data)
+            Chart(self.data)
             .transform_filter(alt.datum.label == who)
             .mark_line(color=colour, opacity=opacity, strokeWidth=1.1)
             .encode(x=x, y=y)
