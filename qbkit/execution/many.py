@@ -101,8 +101,9 @@ def _calls(
     title = announcement(list(missing.values()), total, engine, scheduler) if missing else None
     return {
         "calls": {
-            name: (_run_to_file, experiment.to_json(), name, _path(name), engine)
-            for name, experiment in missing.items()
+            # Absolute, as workers may have another working folder.
+            name: (_run_to_file, e.to_json(), name, str(store.path_of(name).absolute()), engine)
+            for name, e in missing.items()
         },
         "words": lambda name: words(missing[name]),
         "engine": engine,
@@ -207,11 +208,6 @@ def _named(experiments: Sequence[Experiment], engine: str | None) -> list[Outcom
         except QbkitError as error:
             outcomes.append(Outcome(experiment, error=error))
     return outcomes
-
-
-def _path(name: str) -> str:
-    """Where a worker writes a run; workers may have another working folder."""
-    return str(store.path_of(name).absolute())
 
 
 def _run_to_file(spec: str, name: str, path: str, engine: str | None) -> None:

@@ -187,7 +187,8 @@ def execute_grid(
     varied = [key for key, values in grid.items() if len(values) > 1]
     for values in itertools.product(*grid.values()):
         chosen = dict(zip(grid, values, strict=True))
-        stem = "-".join([source.stem, *(_word(chosen[key]) for key in varied)])
+        words = [re.sub(r"[^\w.]+", "_", str(chosen[key])) for key in varied]
+        stem = "-".join([source.stem, *words])
         if stem in stems:
             raise SpecError(f"two of the notebooks would be called {stem}; give each value once")
         stems[stem] = chosen
@@ -201,11 +202,6 @@ def execute_grid(
     done.warn(str)
     failed = {stem: str(error) for stem, error in done.failed.items()}
     return [out / f"{stem}.ipynb" for stem in stems if stem not in failed], failed
-
-
-def _word(value: Any) -> str:
-    """A parameter's value as part of a file name."""
-    return re.sub(r"[^\w.]+", "_", str(value))
 
 
 def to_html(notebook: Path) -> Path:

@@ -210,8 +210,9 @@ class Experiment(Spec):
         """
         spec = self.model_dump(mode="json")
         for fields, given in ((spec, self), (spec["bottleneck"], self.bottleneck)):
-            for name in _later_defaults(given):
-                del fields[name]
+            for name, default in _later(type(given)):
+                if getattr(given, name) == default:
+                    del fields[name]
         for flow in spec["flows"]:
             if flow["direction"] == "forward":
                 del flow["direction"]
@@ -283,11 +284,6 @@ def _apart(chosen: dict[str, object], alike: list[dict[str, object]]) -> dict[st
 def usual_start_window_s(rtt_ms: float, shortest_s: float) -> float:
     """Within what time (s) several flows start; ``shortest_s`` is the duration of the shortest."""
     return min(START_WINDOW_RTTS * rtt_ms / 1e3, shortest_s / 10)
-
-
-def _later_defaults(given: Spec) -> list[str]:
-    """Names of the fields that are not in `FIRST_FIELDS` and have their defaults."""
-    return [name for name, default in _later(type(given)) if getattr(given, name) == default]
 
 
 @cache

@@ -83,7 +83,8 @@ def _check_controller(
     if isinstance(first, QbkitError):
         yield Check(f"{flow.name} runs", False, str(first), "correct what the error names")
         return
-    sent[controller] = _digest(first)
+    packets = ("packet_time_s", "packet_size_bytes")
+    sent[controller] = " ".join(digest(first[name].values) for name in packets)
     if stack.bulk:
         yield _fills(flow, first)
     yield _stops(flow, first)
@@ -107,11 +108,6 @@ def _attempt(flow: Flow, out: Path) -> xr.Dataset | QbkitError:
     except QbkitError as error:
         return error
     return RunFailed(early_end_sentences(ds)[0]) if EARLY_END in ds else ds
-
-
-def _digest(ds: xr.Dataset) -> str:
-    """Of the times and sizes of all packets."""
-    return " ".join(digest(ds[name].values) for name in ("packet_time_s", "packet_size_bytes"))
 
 
 def _passes_on(sent: Mapping[str, str]) -> Check:

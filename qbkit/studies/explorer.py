@@ -321,7 +321,8 @@ class Explorer:
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         """The widget, and for pages without a kernel the first published answer."""
-        setting = Setting(_first(self.implementations))
+        known = self.implementations
+        setting = Setting("quic-go:cubic" if "quic-go:cubic" in known else known[0])
         bundle = dict(self.widget._repr_mimebundle_())
         note = "<p>The controls need a kernel: run this cell.</p>"
         return {**bundle, "text/html": note + self.published(setting)}
@@ -340,11 +341,6 @@ def loss_sentences(ds: xr.Dataset) -> list[str]:
             "enough when packets are lost."
         )
     return found
-
-
-def _first(implementations: Sequence[str]) -> str:
-    preferred = [n for n in implementations if n == "quic-go:cubic"]
-    return (preferred or list(implementations))[0]
 
 
 def _preferred(controllers: Sequence[str]) -> str:

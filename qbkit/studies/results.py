@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +47,8 @@ def open_results(place: str | Path) -> Results:
         if "test" in index:
             return load_study(path)
         raise StoreError(
-            f"{path} holds runs, not a study; name one of them: {_names(index)}", refused=True
+            f"{path} holds runs, not a study; name one of them: {', '.join(index['files'])}",
+            refused=True,
         )
     if path.is_file():
         return store.load_run(path)
@@ -59,10 +60,6 @@ def open_results(place: str | Path) -> Results:
         "the folder of a study, or SPEC.yaml or the folder of a sweep",
         refused=True,
     )
-
-
-def _names(index: Mapping[str, Any]) -> str:
-    return ", ".join(index["files"])
 
 
 def require_results(results: Any) -> None:

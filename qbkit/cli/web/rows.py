@@ -35,13 +35,9 @@ def load_row(load: WebLoad, run: xr.Dataset | None) -> dict[str, Any]:
         limits
         and f"{next(iter(limits))} ({100 * max(limits.values()) / sum(limits.values()):.0f} %)"
     )
-    ended = None if run is None else "; ".join(map(_how, early_end_sentences(run))) or None
+    said = [] if run is None else [each.partition(": ")[2] for each in early_end_sentences(run)]
+    ended = "; ".join(said) or None  # without the label
     return {**row, "loss_percent": loss, "limited_by": most, "ended": ended, "limits_s": limits}
-
-
-def _how(sentence: str) -> str:
-    """A sentence about the end of a load without its label."""
-    return sentence.partition(": ")[2]
 
 
 def _limits_s(run: xr.Dataset) -> dict[str, float] | None:

@@ -47,7 +47,8 @@ def gallery_chart(
     series = [Series(label, ds, 0, "1") for label, ds in runs.items()]
     rows = rows_of(series)
     data = inline(rows)
-    tops = {name: _top(rows[name]) for name in QUANTITIES if name in rows}
+    drawn = {name: np.array(rows[name], dtype=float) for name in QUANTITIES if name in rows}
+    tops = {name: float(np.nanmax(values)) * HEADROOM for name, values in drawn.items()}
     end_s = max(float(s.ds.attrs["duration_s"]) for s in series)
     panels = _Panels(
         data, tops, end_s, dict(zip(runs, theme.colours([*runs], reference), strict=True))
@@ -64,11 +65,6 @@ def gallery_chart(
         title = "Alone on the link" if alone else "The first flow of each run"
     width = WIDTH * min(columns, max(len(labels), 3))
     return VConcatChart(vconcat=blocks, spacing=26, **heading(title, words, width))
-
-
-def _top(values: Sequence[object]) -> float:
-    """Upper end of a shared scale."""
-    return float(np.nanmax(np.array(values, dtype=float))) * HEADROOM
 
 
 class _Panels:

@@ -89,7 +89,8 @@ def _film(place: int, name: str, run: xr.Dataset) -> list[dict[str, Any]]:
     times = run.screenshot_time_s.values.tolist()
     whole = run.film.values.astype(np.uint8).tobytes()
     ends = [0, *run.film_end.values.astype(int).tolist()]
-    pictures = [_data_url(whole[a:b]) for a, b in pairwise(ends)]
+    jpegs = [base64.b64encode(whole[a:b]).decode() for a, b in pairwise(ends)]
+    pictures = [f"data:image/jpeg;base64,{jpeg}" for jpeg in jpegs]
     progress = run.visual_progress_percent.values.tolist()
     load_s, index_s = float(run.page_load_time_s), page_speed_index(run)
     title = f"{name}: load {load_s:.2f} s, Speed Index {index_s:.2f} s"
@@ -106,10 +107,6 @@ def _film(place: int, name: str, run: xr.Dataset) -> list[dict[str, Any]]:
             pictures, times, [*times[1:], 1e6], progress, strict=True
         )
     ]
-
-
-def _data_url(jpeg: bytes) -> str:
-    return "data:image/jpeg;base64," + base64.b64encode(jpeg).decode()
 
 
 def _runs_of(run: xr.Dataset) -> pd.DataFrame:

@@ -138,7 +138,8 @@ def _answered(
     errors = run_missing(list(every.values()), engine=engine, **how)
     rows: list[dict[str, object]] = []
     failed: dict[str, str] = {name: str(error) for name, error in errors.items()}
-    for batch in _batches(trials):
+    for start in range(0, len(trials), AT_ONCE):
+        batch = trials[start : start + AT_ONCE]
         wanted = {e.hash: e for trial in batch for e in trial.experiments if e.hash not in failed}
         outcomes = run_all(list(wanted.values()), engine=engine)
         failed |= {o.experiment.hash: o.reason for o in outcomes if o.run is None}
@@ -228,11 +229,6 @@ def _trials(
         for setting in scenario.settings(quick=quick):
             for sender, seed in itertools.product(senders, range(1, seeds + 1)):
                 yield Trial(criterion, scenario, setting, sender, seed)
-
-
-def _batches(trials: Sequence[Trial]) -> Iterator[list[Trial]]:
-    for start in range(0, len(trials), AT_ONCE):
-        yield list(trials[start : start + AT_ONCE])
 
 
 def _rows(trial: Trial, runs: Mapping[str, xr.Dataset]) -> Iterator[dict[str, object]]:

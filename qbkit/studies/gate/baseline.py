@@ -12,7 +12,6 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -95,18 +94,14 @@ def require_alike(baseline: Baseline, wanted: Sequence[Experiment]) -> None:
             refused=True,
         )
     for then, now in zip(there, wanted, strict=True):
-        old, new = (_fields(spec) for spec in (then, json.loads(now.to_json())))
+        old, new = (dict(flat("", spec)) for spec in (then, json.loads(now.to_json())))
         for key in dict.fromkeys([*old, *new]):
-            if old.get(key) != new.get(key):
+            if key not in NOT_COMPARED and old.get(key) != new.get(key):
                 raise StoreError(
                     f"{baseline.path} has {key} = {old.get(key, 'none')}, and this gate "
                     f"{new.get(key, 'none')}; give the same options, or {AGAIN}",
                     refused=True,
                 )
-
-
-def _fields(spec: Mapping[str, Any]) -> dict[str, str]:
-    return {key: value for key, value in flat("", spec) if key not in NOT_COMPARED}
 
 
 def baseline_check(baseline: Baseline, study: Study, parameters: Parameters) -> Check:

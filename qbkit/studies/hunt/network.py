@@ -63,7 +63,9 @@ class Network:
             _within(STEP, _sometimes(step)) if step >= OFTEN else 1.0,
             _within(HOLD_MS, _sometimes(hold)) if hold >= OFTEN else 0.0,
             _one_of(rivals, rival),
-            _lateness_s(_sometimes(late)) if late >= OFTEN and _one_of(rivals, rival) else 0.0,
+            round((2 * _sometimes(late) - 1) * LATEST_S, 1)
+            if late >= OFTEN and _one_of(rivals, rival)
+            else 0.0,
         )
 
     @property
@@ -142,10 +144,6 @@ def _sometimes(part: float) -> float:
 def _within(ends: tuple[float, float], part: float) -> float:
     """The number at a part of the way between the logarithms of two, with two digits."""
     return _digits(ends[0] * (ends[1] / ends[0]) ** part)
-
-
-def _lateness_s(part: float) -> float:
-    return round((2 * part - 1) * LATEST_S, 1)
 
 
 def _one_of(choices: Sequence[str], part: float) -> str:
