@@ -79,6 +79,15 @@ def test_what_losses_leave(connection):
     assert "says 0.6, not 0.7" in witness(nearer, run, connection)  # it is like the reference
 
 
+def test_a_window_that_dips_until_a_loss_is_repaired(connection):
+    """Westwood's falls to half, and then is the BDP: RFC 6937 reduces it by what was delivered."""
+    steps = {0.0: 100.0}
+    for at_s in map(float, connection.loss_detected_s):
+        steps |= {at_s: 50.0, at_s + 0.9 * RTT_S: 80.0, at_s + 1.0: 100.0}
+    said = witness(cause("decrease_factor", 0.8), run_of(steps), connection)
+    assert said == "The window that it reports agrees: 0.8."
+
+
 def test_reductions_that_are_reverted(connection):
     # Back after 1.5 RTTs is reverted; a loss that leaves half for 10 RTTs is not.
     for for_s, percent in ((1.5 * RTT_S, "agrees: 100 %"), (10 * RTT_S, "says 0 %, not 100")):

@@ -27,6 +27,8 @@ from qbkit.traces.run.attributes import state_values
 
 AGREES = 0.2
 """By how much (ln) a reported value may differ from the packets'."""
+GROWS_PACKETS = 2.0
+"""By how much a window may grow while a loss is repaired."""
 FRAME_BYTES = 42
 """Ethernet, IPv4 and UDP: what a frame has beyond the datagram that a window counts."""
 
@@ -85,8 +87,16 @@ def _start(r: Reported) -> float:
 
 
 def _decrease(r: Reported) -> float:
-    found = window_reductions_of(r.c, start_of(r.c).settled_s)
-    kept = [r.kept(each.begin_s, each.begin_s, each.end_s) for each in found if not each.reverted]
+    """What a loss leaves: the least, or what is there when it is repaired, if that is more than
+    growth. TCP's window may be smaller until then (RFC 6937)."""
+    kept, rtt_s = [], r.c.min_rtt_s
+    for each in window_reductions_of(r.c, start_of(r.c).settled_s):
+        before = r.between(each.begin_s - rtt_s, each.begin_s)
+        until = r.between(each.begin_s, each.end_s)
+        after = r.between(each.end_s, each.end_s + rtt_s / 2)
+        if all(map(len, (before, until, after))) and not each.reverted:
+            least, later = float(until.min()), float(np.median(after))
+            kept.append((later if later > least + GROWS_PACKETS else least) / before.max())
     return _median(kept)
 
 
