@@ -416,7 +416,7 @@ def test_imported_pcaps_give_the_same_numbers(tmp_path):
         (["plot", PUBLISHED, "--out", "a.odt"], "a chart cannot be saved as 'a.odt'"),
         (["plot", PUBLISHED, "--kind", "table", "--out", "a.odt"], "a table cannot be saved as"),
         (["report", PUBLISHED, "--out", "a.pdf"], "a report cannot be saved as 'a.pdf'"),
-        (["replay", PUBLISHED, "--at", "3", "--out", "a.txt"], "diagram cannot be saved as a.txt"),
+        (["replay", PUBLISHED, "--at", "3", "--out", "a.txt"], "chart cannot be saved as 'a.txt'"),
         # A file, a folder or a run that does not exist, or is of another kind.
         (["reproduce", "nowhere"], "nowhere does not exist; give data"),
         (["compare", "a.nc", "b.nc"], "there are no results at a.nc"),
