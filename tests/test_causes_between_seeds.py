@@ -216,6 +216,34 @@ def test_one_bound_of_a_window_in_all_phases_is_a_cap(bdp, reach, packets):
         assert cap.value == pytest.approx(packets, abs=0.1)
 
 
+@pytest.mark.parametrize(
+    ("left", "moved", "said"),
+    [
+        (
+            0.7,
+            0.2,
+            "a CE mark leaves 0.7 of its window, where a loss leaves 0.5 of the reference's",
+        ),
+        (0.7, -0.2, "the queue marks its packets, and drops the reference's"),
+        (0.5, 0.2, "the queue marks its packets, and drops the reference's"),
+    ],
+)
+def test_marks_are_the_cause_only_where_both_react_alike(left, moved, said):
+    """quic-go's Reno behind codel: of its 1.8 Mbit/s more, 1.5 stay if no packet is marked."""
+    marked = side(
+        growth=["linear"] * 4, congestion_signal=["marks"] * 4, kept_after_mark=[left] * 4
+    )
+    dropped = side(
+        growth=["linear"] * 4, congestion_signal=["drops"] * 4, decrease_factor=[0.5] * 4
+    )
+    first, *_ = compare(marked, dropped, moved)
+    assert first.clause == said and first.has_no_precedent
+    exchanged, *_ = compare(dropped, marked, -moved)
+    assert exchanged.name == first.name
+    if left > 0.5 and moved > 0:
+        assert exchanged.clause.startswith("a loss leaves 0.5 of its window, where a CE mark")
+
+
 def both(**values: tuple[float, float]) -> list[Parameters]:
     """Two sides, each of whose runs show the first or the second of the values."""
     return [side(**{name: [v[k]] * 4 for name, v in values.items()}) for k in (0, 1)]

@@ -6,9 +6,11 @@ import math
 import re
 from dataclasses import dataclass
 
+from qbkit.metrics.parameters.dips import DECREASE
 from qbkit.metrics.parameters.effects import SYMPTOMS, THUMB
 from qbkit.metrics.parameters.estimates import Estimate
-from qbkit.metrics.parameters.laws import GROWTH, OTHER, PROBING, SIGNAL
+from qbkit.metrics.parameters.laws import GROWTH, OTHER, PROBING
+from qbkit.metrics.parameters.relations import OF_MARKS
 from qbkit.metrics.parameters.rules import RULES, Rule
 
 CLAUSES = {
@@ -103,7 +105,7 @@ class Difference:
     @property
     def has_no_precedent(self) -> bool:
         """Whether no two senders of one law, on a queue that drops, can differ so."""
-        return self.is_of_two_laws or self.name == SIGNAL
+        return self.is_of_two_laws or self.name in OF_MARKS
 
     @property
     def by_thumb(self) -> bool:
@@ -124,6 +126,12 @@ class Difference:
             return NOT_PACED[self.test.word]
         if self.is_of_laws:
             return self._clause_of_laws
+        if self.test.name != self.reference.name:  # a mark beside a loss
+            ours, theirs = ("loss" if e.name == DECREASE else "CE mark" for e in sides)
+            return (
+                f"a {ours} leaves {shown[0]} of its window, where a {theirs} leaves {shown[1]} of "
+                "the reference's"
+            )
         clause = self._clause_of(rule) if rule else CLAUSES[self.name]
         return NOTHING.sub("", clause.format(*shown))
 

@@ -21,6 +21,7 @@ from qbkit.metrics.parameters.laws import (
     GROWTH,
     PROBING,
     ROOTS,
+    SIGNAL,
     Laws,
     by_names,
     by_two_laws,
@@ -28,7 +29,7 @@ from qbkit.metrics.parameters.laws import (
     law,
     of_laws,
 )
-from qbkit.metrics.parameters.making import by_effect, by_rule, symptom
+from qbkit.metrics.parameters.making import by_effect, by_rule, symptom, with_value
 from qbkit.metrics.parameters.relations import (
     AT_START,
     EVIDENCE,
@@ -54,7 +55,7 @@ from qbkit.metrics.parameters.windows import (
 
 OF_BBRS = (*PROBES, *PROBE_RTTS)
 """What only a controller does that models its path."""
-DRAINS = ("probe_down_gain", "drain_rate")
+DRAINS, MARK = ("probe_down_gain", "drain_rate"), "kept_after_mark"
 K_PART = "back_at_loss_part"
 BEFORE_CURVES = 0.3
 """Of a CUBIC, only some spans are lines, and their slope depends on where they are cut: it must
@@ -95,6 +96,7 @@ def compare(
         test, reference = settled(test), settled(reference)
     causes = [by_effect(n, test, reference, delta_throughput_part) for n in names if n in EFFECTS]
     causes += _behaviours(test, reference, delta_throughput_part, models=models)
+    causes += [] if models else _reaction(test, reference, delta_throughput_part)
     if shapes:  # a line has no K
         causes = [d for d in causes if d.name != K_PART]
     if models and waits_for_headroom(test, reference):
@@ -165,6 +167,23 @@ def _behaviours(
     if models and is_held(test, reference, batches=BATCH in differ):
         found.append(by_rule(CAP, held(test), held(reference), moved))
     return found
+
+
+def _reaction(test: Parameters, reference: Parameters, moved: float) -> list[Difference]:
+    """What a CE mark leaves of one window, and a loss of the other, if that differs and the
+    throughput moved as it does: marks alone are then not the cause."""
+    sides, left = (test, reference), {"marks": MARK, "drops": DECREASE}
+    words = [side[SIGNAL].word if SIGNAL in side and MARK in side else "" for side in sides]
+    if {*words} != {*left}:
+        return []
+    ours, theirs = (side[left[word]] for side, word in zip(sides, words, strict=True))
+    found = by_rule(MARK, ours, theirs, moved)
+    differ = runs_apart(ours, theirs) and abs(ours.value - theirs.value) > RULES[MARK].apart
+    pairs = ((test, ours), (reference, theirs))
+    effect = EFFECTS[DECREASE](*(with_value(side, DECREASE, e.value) for side, e in pairs))
+    if not differ or effect * moved < 0:
+        return []
+    return [replace(found, effect=effect, score=max(abs(effect), RULES[SIGNAL].least))]
 
 
 def rules_of(models: bool) -> list[str]:

@@ -63,13 +63,13 @@ def _effect_interval(name: str, test: Parameters, reference: Parameters) -> tupl
     if not all(math.isfinite(end) for pair in ends for end in pair):
         return math.nan, math.nan
     found = sorted(
-        EFFECTS[name](_with(test, name, ours), _with(reference, name, theirs))
+        EFFECTS[name](with_value(test, name, ours), with_value(reference, name, theirs))
         for ours, theirs in zip(ends[0], reversed(ends[1]), strict=True)
     )
     return found[0], found[1]
 
 
-def _with(parameters: Parameters, name: str, value: float) -> Parameters:
+def with_value(parameters: Parameters, name: str, value: float) -> Parameters:
     """The parameters with the value of one replaced."""
     changed = (replace(e, value=value) if e.name == name else e for e in parameters.values())
     return Parameters(parameters.label, changed)

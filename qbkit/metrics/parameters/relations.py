@@ -114,6 +114,7 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
     "rounds_of_loss": (*LOSSES, "back_at_loss_part"),
     "reverted_reductions_percent": (*LOSSES, "back_at_loss_part"),
     "back_at_loss_part": LOSSES,
+    "kept_after_mark": ("congestion_signal",),
     "congestion_signal": (*LOSSES, "slow_start_exit", "rounds_of_loss", "back_at_loss_part"),
     "window_cap_packets": (
         *STARTUP,
