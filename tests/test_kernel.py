@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
+import resource
+import signal
 import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from qbkit.errors import EngineError, StoreError
+from qbkit.errors import EngineError, RunFailed, StoreError
 from qbkit.stacks.toolchains.build import compile_c
-from qbkit.testbed import engines, kernel, kernel_build
+from qbkit.testbed import engines, kernel, kernel_build, standstill
 
 
 @pytest.mark.guest
@@ -55,6 +61,65 @@ def test_registers_survive_calls_signals_and_single_steps():
     assert "WRONG" not in said
     assert said.count(" ok") == 10
     assert said.strip().endswith("end")
+
+
+LISTINGS = """
+import os
+near, far = os.pipe(), os.pipe()
+expected = sorted(os.listdir("/usr/bin"))
+if not os.fork():
+    os.close(near[1])
+    while os.read(near[0], 1):
+        assert all(sorted(os.listdir("/usr/bin")) == expected for _ in range(100))
+        os.write(far[1], b".")
+    os._exit(0)
+for _ in range(8):
+    os.write(near[1], b".")
+    os.read(far[0], 1)
+    assert sorted(os.listdir("/usr/bin")) == expected
+print("end")
+"""
+"""Each listing of a host's folder maps memory for the kernel, in one process while others wait."""
+
+
+@pytest.mark.guest
+def test_a_call_of_a_program_switches_no_processes_and_the_kernels_place_is_taken():
+    program = compile_c(Path(__file__).with_name("carriers.c"), "carriers")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_nvcsw
+    said = engines.run_in_guest([str(program)])["output"]
+    switches = resource.getrusage(resource.RUSAGE_CHILDREN).ru_nvcsw - before
+    assert said.split() == ["hint", "elsewhere", "fixed", "refused", "end"]
+    assert switches < 20_000  # of 100,000 calls, and the guest's boot
+
+
+@pytest.mark.guest
+def test_processes_that_waited_see_what_the_kernel_mapped_meanwhile():
+    assert engines.run_in_guest([sys.executable, "-c", LISTINGS])["output"].split() == ["end"]
+
+
+@pytest.mark.guest
+def test_a_guest_of_which_a_process_is_killed_ends_at_once():
+    def kill_the_busy_process() -> None:
+        started = time.monotonic()
+        while time.monotonic() < started + 60:
+            for pid in standstill.descendants(os.getpid()):
+                if "uml-userspace" in _command_name(pid) and standstill._cpu_s(pid) > 0.5:
+                    os.kill(pid, signal.SIGKILL)
+                    return
+            time.sleep(0.02)
+
+    killer = threading.Thread(target=kill_the_busy_process)
+    killer.start()
+    with pytest.raises(RunFailed, match="a process of the guest was ended from outside"):
+        engines.run_in_guest(["/bin/sh", "-c", "while :; do :; done"])
+    killer.join()
+
+
+def _command_name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text()
+    except OSError:
+        return ""
 
 
 def test_a_missing_patch_is_reported_with_its_effect(tmp_path):

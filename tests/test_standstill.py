@@ -75,7 +75,8 @@ def a_guest(state: str, cpu_share: float, others: list[str], kernel_share: float
     ("seen", "words"),
     [
         (a_guest("R", 0.9, []), "/usr/bin/python3 computes without ever letting time pass"),
-        (a_guest("R", 0.01, ["make"]), "/usr/bin/python3 computes without ever letting time pass"),
+        (a_guest("R", 0.1, ["make"]), "/usr/bin/python3 computes without ever letting time pass"),
+        (a_guest("R", 0.01, ["make"]), "it hardly gets its processor, which others want: make"),
         (a_guest("R", 0.01, ["make"], 0.01), "it hardly gets its processor, which others want: "),
         (a_guest("S", 0.0, ["make"]), None),
         (a_guest("S", 0.0, []), None),

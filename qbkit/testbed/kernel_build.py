@@ -16,7 +16,7 @@ from pathlib import Path
 from qbkit.errors import EngineError
 from qbkit.files import lock
 from qbkit.testbed import kernel
-from qbkit.testbed.kernel import PATCHES, REPRODUCIBLE, Kernel, Kind
+from qbkit.testbed.kernel import PATCHES, REPRODUCIBLE, WHOLE_FILES, Kernel, Kind
 from qbkit.testbed.kernel_source import Progress, pinned_version, run_step, source
 
 OBJECTS = 730
@@ -141,8 +141,11 @@ def _patch(tree: Path, place: Path, say: Progress) -> list[str]:
             continue
         run_step(command)
         applied.append(patch.name)
-    for file in place.glob("sch_*.c"):
-        shutil.copy2(file, tree / "net/sched")
+    for pattern, folder in WHOLE_FILES.items():
+        for file in place.glob(pattern):
+            shutil.copy2(file, tree / folder)
+    for file in kernel.linked():
+        shutil.copy2(file, tree / "arch/um/os-Linux")
     return applied
 
 

@@ -1,7 +1,9 @@
 """What a guest was doing when its clock stood still, read from outside the guest.
 
-User Mode Linux runs each guest process as a host process. Kernel and process hand over to each
-other through words of a page that both have mapped, the last but one of the address space.
+User Mode Linux runs each guest process as a host process, in which the guest's kernel runs, too,
+when the process calls it. On the machine's clock, or on a processor without FSGSBASE, the kernel
+runs in a process of its own: both hand over to each other through words of a page that both have
+mapped, the last but one of the address space.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ SAMPLE_S, MOST_S, ENOUGH_CPU_S = 0.5, 10.0, 0.05
 long."""
 ALONE = 4
 """A program that computes takes this many times the processor time of the guest's kernel."""
+STARVED = 0.05
+"""A guest that wants its processor and gets less of it than this is starved by others."""
 STACK_TAIL_BYTES = 16384
 STUB_DATA_BYTES = 8192
 FLOW = re.compile(rb"/flows/([0-9]+)\b")
@@ -69,13 +73,14 @@ def reason(seen: dict[str, Any], flows: Sequence[str] = ()) -> str | None:
     """
     kernel, *programs = seen["processes"]
     busiest = max(programs, key=lambda each: float(each["cpu_share"]), default=None)
+    waits = any(each["state"] == "R" for each in seen["processes"])
+    starved = sum(each["cpu_share"] for each in seen["processes"]) < STARVED
+    if waits and starved and seen["others_on_processor"]:
+        names = ", ".join(sorted({each["name"] for each in seen["others_on_processor"]}))
+        return f"it hardly gets its processor, which others want: {names}"
     if busiest and busiest["cpu_share"] > ALONE * kernel["cpu_share"]:
         where = _flow_words(busiest.get("flow"), flows)
         return f"{where}{busiest['program']} computes without ever letting time pass"
-    waits = any(each["state"] == "R" for each in seen["processes"])
-    if waits and seen["others_on_processor"]:
-        names = ", ".join(sorted({each["name"] for each in seen["others_on_processor"]}))
-        return f"it hardly gets its processor, which others want: {names}"
     return None
 
 
