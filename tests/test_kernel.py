@@ -98,21 +98,24 @@ def test_processes_that_waited_see_what_the_kernel_mapped_meanwhile():
 
 
 @pytest.mark.guest
-def test_a_guest_of_which_a_process_is_killed_ends_at_once():
+def test_a_guest_keeps_to_one_processor_and_ends_when_a_process_of_it_is_killed():
     def kill_the_busy_process() -> None:
         started = time.monotonic()
         while time.monotonic() < started + 60:
             for pid in standstill.descendants(os.getpid()):
                 if "uml-userspace" in _command_name(pid) and standstill._cpu_s(pid) > 0.5:
+                    processors.append(os.sched_getaffinity(pid))
                     os.kill(pid, signal.SIGKILL)
                     return
             time.sleep(0.02)
 
+    processors: list[set[int]] = []
     killer = threading.Thread(target=kill_the_busy_process)
     killer.start()
     with pytest.raises(RunFailed, match="a process of the guest was ended from outside"):
         engines.run_in_guest(["/bin/sh", "-c", "while :; do :; done"])
     killer.join()
+    assert [len(each) for each in processors] == [1]
 
 
 def _command_name(pid: int) -> str:

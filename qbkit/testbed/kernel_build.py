@@ -38,6 +38,11 @@ def build(say: Progress = lambda _: None, kinds: Sequence[Kind] = tuple(Kind)) -
             f"{', '.join(missing)} is missing to build the kernel; "
             f"install with: apt-get install {PACKAGES}"
         )
+    if run_step(["gcc", "-print-file-name=libc.a"]).strip() == "libc.a":
+        raise EngineError(
+            "libc.a is missing, the C library that the kernel is linked with; install libc6-dev "
+            "(Fedora: glibc-static)"
+        )
     kernel.folder().mkdir(parents=True, exist_ok=True)
     with _only_builder() as scratch:
         version = pinned_version() or ""
