@@ -11,16 +11,13 @@ import pytest
 from qbkit.testbed import standstill
 
 FAMILY = """
-import mmap, os, struct, time
-page = mmap.mmap(-1, 8192)  # shared, as the page that a guest's kernel and process hand over by
-page[3980:4004] = struct.pack("6I", 0, 1, 2, 3, 4, 31)
+import os, time
 if os.fork():
     print(flush=True)
     time.sleep(100)
 while True:
     pass
 """
-PATCHES = ("0002-stub-yield", "0007-return-without-sigreturn")
 
 
 @pytest.fixture
@@ -36,30 +33,18 @@ def family():
 
 
 def test_processes_are_seen_as_they_are(family):
-    seen = standstill.observe(family.pid, 0, PATCHES)
+    seen = standstill.observe(family.pid, 0)
     asleep, spinning = seen["processes"]
     assert (asleep["state"], spinning["state"]) == ("S", "R")
     assert 10 * asleep["cpu_share"] < spinning["cpu_share"]  # it slept once it had printed
     assert asleep["syscall"] != "running" == spinning["syscall"]
-    assert spinning["handover"] == {
-        "futex": 0,
-        "kern_waits": 1,
-        "child_waits": 2,
-        "yields": 3,
-        "fast_return": 4,
-        "signal": 31,
-    }
-
-
-def test_words_of_a_kernel_without_patches(family):
-    assert standstill._handover(family.pid, ()) == {"futex": 0, "signal": 1}
 
 
 def test_a_process_that_has_ended_is_no_error():
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
-    (seen,) = standstill.observe(process.pid, 0, PATCHES)["processes"]
-    assert (seen["state"], seen["handover"], seen["program"]) == ("X", None, None)
+    (seen,) = standstill.observe(process.pid, 0)["processes"]
+    assert (seen["state"], seen["program"]) == ("X", None)
 
 
 def a_guest(state: str, cpu_share: float, others: list[str], kernel_share: float = 0.0) -> dict:

@@ -1,9 +1,7 @@
 """What a guest was doing when its clock stood still, read from outside the guest.
 
 User Mode Linux runs each guest process as a host process, in which the guest's kernel runs, too,
-when the process calls it. On the machine's clock, or on a processor without FSGSBASE, the kernel
-runs in a process of its own: both hand over to each other through words of a page that both have
-mapped, the last but one of the address space.
+when the process calls it. All but one wait in futex() until it is their turn.
 """
 
 from __future__ import annotations
@@ -11,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import struct
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
@@ -30,18 +27,14 @@ ALONE = 4
 STARVED = 0.05
 """A guest that wants its processor and gets less of it than this is starved by others."""
 STACK_TAIL_BYTES = 16384
-STUB_DATA_BYTES = 8192
 FLOW = re.compile(rb"/flows/([0-9]+)\b")
 """In the arguments of a flow's program: where it writes, which ends with the flow's index."""
-HANDOVER_OFFSET = 3980
-"""Where the words begin in the stub's data: after 99 entries of queued system calls."""
 
 
-def observe(pid: int, processor: int, patches: Collection[str]) -> dict[str, Any]:
+def observe(pid: int, processor: int) -> dict[str, Any]:
     """What each process of the guest with this pid does, and which others want its processor.
 
-    JSON-ready. Takes half a second to ten seconds, to count the processor time of each. ``patches``
-    are those of the guest's kernel; they determine the words by which its processes hand over.
+    JSON-ready. Takes half a second to ten seconds, to count the processor time of each.
     """
     before = {process: _cpu_s(process) for process in descendants(pid)}
     started = time.monotonic()
@@ -53,8 +46,7 @@ def observe(pid: int, processor: int, patches: Collection[str]) -> dict[str, Any
         if idle or sum(used.values()) > ENOUGH_CPU_S or watched_s > MOST_S:
             break
     processes = [
-        {**_process(each, patches), "cpu_share": round(cpu_s / watched_s, 4)}
-        for each, cpu_s in used.items()
+        {**_process(each), "cpu_share": round(cpu_s / watched_s, 4)} for each, cpu_s in used.items()
     ]
     return {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -100,7 +92,7 @@ def keep(seen: dict[str, Any]) -> Path:
     return path
 
 
-def _process(pid: int, patches: Collection[str]) -> dict[str, Any]:
+def _process(pid: int) -> dict[str, Any]:
     """A process of the guest, from /proc; None for values that this user may not read."""
     proc, words = Path(f"/proc/{pid}"), _words(pid)
     return {
@@ -113,7 +105,6 @@ def _process(pid: int, patches: Collection[str]) -> dict[str, Any]:
         "stack": _text(proc / "stack"),
         "syscall": _text(proc / "syscall"),
         "schedstat": _text(proc / "schedstat"),
-        "handover": _handover(pid, patches),
     }
 
 
@@ -154,28 +145,6 @@ def _text(path: Path) -> str | None:
         return path.read_text(errors="replace").strip()
     except OSError:
         return None
-
-
-def _handover(pid: int, patches: Collection[str]) -> dict[str, int] | None:
-    """The words with which the guest's kernel and this process hand over to each other.
-
-    None if there is no such page, as in the kernel itself.
-    """
-    words = ["futex"]
-    words += ["kern_waits", "child_waits", "yields"] if "0002-stub-yield" in patches else []
-    words += ["fast_return"] if "0007-return-without-sigreturn" in patches else []
-    words += ["signal"]
-    page = next((begin for begin, end, flags in _mappings(pid) if _is_stub(begin, end, flags)), 0)
-    with suppress(OSError, struct.error), Path(f"/proc/{pid}/mem").open("rb", 0) as memory:
-        if page:
-            memory.seek(page + HANDOVER_OFFSET)
-            values = struct.unpack(f"={len(words)}I", memory.read(4 * len(words)))
-            return dict(zip(words, values, strict=True))
-    return None
-
-
-def _is_stub(begin: int, end: int, flags: str) -> bool:
-    return flags == "rw-s" and end - begin == STUB_DATA_BYTES
 
 
 def _mappings(pid: int) -> list[tuple[int, int, str]]:

@@ -120,7 +120,7 @@ def _stalled(
 ) -> RunStalled:
     """The error of a guest that is silent for too long; records what it was doing in a file."""
     since = console.last_started or "it booted"
-    seen = standstill.observe(pid, processor, kernel.require().patches)
+    seen = standstill.observe(pid, processor)
     flows = [str(flow["name"]) for flow in plan.data.get("flows", ())]
     what = standstill.reason(seen, flows) or f"nothing has happened since {since} started"
     path = standstill.keep({"silence_s": silence_s, "last_started": since, **seen})
