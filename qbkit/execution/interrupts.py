@@ -6,21 +6,26 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 
 
 def start_deaf(start: Callable[[], object]) -> None:
     """Start processes that no interrupt reaches, and theirs: a terminal sends it to all of them.
 
-    They must end when the process does that the user started.
+    They must end when the process does that the user started. An interrupt that comes meanwhile
+    reaches this process afterwards.
     """
     if not _in_main_thread():
         start()
         return
+    resource_tracker.ensure_running()  # or multiprocessing would start it here, and unblock
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         start()
     finally:
         signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 @contextmanager
