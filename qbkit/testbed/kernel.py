@@ -51,7 +51,8 @@ PATCHES = {  # the file's stem → a symbol that only the patched kernel has, an
         "runs of QUIC stacks cost up to 1.4 times more",
     ),
 }
-"""0005 needs 0003, and 0007 needs 0002 and 0006: without those they do not fit either."""
+"""0005 needs 0003, 0007 needs 0002 and 0006, 0010 needs all of these: without those they do not fit
+either."""
 WHOLE_FILES = {"sch_*.c": "net/sched", "carrier.c": "arch/um/os-Linux/skas"}
 """Where files of our sources belong in the kernel's tree."""
 LINKED = ("getrandom.c", "huge_pages.c", "with_parent.c")
