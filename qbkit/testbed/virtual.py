@@ -30,6 +30,9 @@ COMMAND = [
 ]
 TIME_TRAVEL = ["time-travel=inf-cpu", f"time-travel-start={START_NS}"]
 
+MANY_FLOWS = 30
+"""The kernel of a guest with so many keeps a process of its own, which is cheaper then."""
+
 MEMORY_FULL = "Kernel mode signal 7"
 """SIGBUS: a page of the file that is the guest's memory cannot be allocated."""
 BOOT_PROBLEMS = {
@@ -70,7 +73,8 @@ def run_guest(
     with claim_processor(lambda: on_progress(None)) as processor, measured() as usage:
         words = [*COMMAND, *TIME_TRAVEL] if time_travel else COMMAND
         command = [word.format(guest_mb=plan.guest_mb) for word in words]
-        process = _start(command, binary, folder, seed, processor)
+        many = len(plan.data.get("flows", ())) >= MANY_FLOWS
+        process = _start(command, binary, folder, seed, processor, many)
         console = Console(process, on_progress)
         try:
             console.follow(silence_s)
@@ -90,7 +94,7 @@ def run_guest(
 
 
 def _start(
-    command: list[str], binary: Path, folder: Path, seed: int, processor: int
+    command: list[str], binary: Path, folder: Path, seed: int, processor: int, many: bool
 ) -> subprocess.Popen[bytes]:
     preloaded = (native.getrandom(), native.huge_pages(), native.with_parent())
     try:
@@ -103,6 +107,7 @@ def _start(
                 "QBKIT_SEED": str(seed),
                 "QBKIT_PARENT": str(os.getpid()),
                 "QBKIT_PROCESSOR": str(processor),
+                **({"QBKIT_MANY_PROGRAMS": "1"} if many else {}),
                 "HOME": ".",  # the kernel makes .uml in it, and crashes where it may not
                 "TMPDIR": str(memory.file_folder()),
             },
