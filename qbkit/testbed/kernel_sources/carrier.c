@@ -44,16 +44,9 @@
 extern char _text[], _etext[];
 
 #define KMAPS		256
-#define HUGE_PAGE	(2UL << 20)
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
-#endif
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25
 #endif
 
 int using_carriers;
@@ -83,6 +76,7 @@ static unsigned long last_fs, last_gs;
 unsigned long carrier_kernel_sp, carrier_switch_sp;
 
 void carrier_map_kernel(void);		/* tlb.c */
+void collapse_pages(char *start, size_t length);	/* huge_pages.c */
 void carrier_switch(int *to, int *from);
 void carrier_wait(int *go);
 void carrier_enter_user(unsigned long *gp, void *fp, unsigned long fs_base);
@@ -168,9 +162,7 @@ void carrier_share_image(int fd, unsigned long from, unsigned long to)
 		os_warn("the kernel's image cannot be shared\n");
 		exit(1);
 	}
-	for (at = from; at < to; at += HUGE_PAGE)	/* one page of each must be there */
-		madvise((void *)at, UM_KERN_PAGE_SIZE, MADV_POPULATE_WRITE);
-	madvise((void *)from, (to - from) & -HUGE_PAGE, MADV_COLLAPSE);
+	collapse_pages((char *)from, to - from);
 }
 
 /* In place of weak functions of the libc: see uml.lds.S */

@@ -26,7 +26,8 @@ enum {
     LEAST_GUEST = 1 << 30, /* a shorter mapping is not the guest's memory */
 };
 
-static void collapse(char *start, size_t length)
+void collapse_pages(char *start, size_t length); /* also for the kernel's image, in carrier.c */
+void collapse_pages(char *start, size_t length)
 {
     for (size_t at = 0; at < length; at += HUGE) /* one page of each must be there */
         if (madvise(start + at, PAGE, MADV_POPULATE_WRITE))
@@ -42,8 +43,8 @@ void *mmap64(void *address, size_t length, int protection, int flags, int fd, of
         char *start = mapped + (-(uintptr_t)mapped & (HUGE - 1));
         char *end = mapped + length - ((uintptr_t)(mapped + length) & (HUGE - 1));
         size_t table = (length / PAGE * PAGE_ENTRY + HUGE - 1) & -HUGE;
-        collapse(start, FIRST);
-        collapse(end - table, table);
+        collapse_pages(start, FIRST);
+        collapse_pages(end - table, table);
     }
     return mapped;
 }
