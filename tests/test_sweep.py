@@ -293,6 +293,13 @@ def test_a_sweep_becomes_a_cube_and_is_not_run_again(tmp_path: Path):
     again = run_sweep(made, tmp_path)
     assert again.ran == 0
     xr.testing.assert_identical(qb.load_sweep(tmp_path), first.cube.load())
+    another = made.model_copy(
+        update={"name": "another", "sweep": {"seed": [1], "flows.1": ["tcp:reno"]}}
+    )
+    with pytest.warns(
+        UserWarning, match="had the cube of the sweep 'test', and now has that of 'ano"
+    ):
+        assert run_sweep(another, tmp_path).ran == 0
 
 
 @pytest.mark.guest
