@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from test_docs import Page
 
 from qbkit.cli import group
-from qbkit.errors import QbkitError, RunFailed, SpecError
+from qbkit.errors import QbkitError, RunFailed, SpecError, StoreError
 from qbkit.execution import notebooks
 
 FOLDER = notebooks.FOLDER
@@ -47,6 +47,14 @@ def test_execution_brings_no_warning_of_jupyter(short, tmp_path, capfd):
     assert executed.cells[0].outputs[0].text == "done\n"
     shown = capfd.readouterr()
     assert "WARNING" not in shown.err + shown.out
+
+
+def test_a_full_disk_is_one_sentence(short, tmp_path):
+    (tmp_path / "99_short.ipynb").symlink_to("/dev/full")
+    with pytest.raises(
+        StoreError, match=r"99_short\.ipynb cannot be written: No space left on dev"
+    ):
+        notebooks.execute(short, tmp_path, {})
 
 
 KERNEL_THAT_ENDS = """

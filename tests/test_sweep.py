@@ -362,7 +362,7 @@ def test_a_full_disk_is_one_sentence_and_free_space_fixes_it(tmp_path: Path):
         ["unshare", "-rm", "sh", "-c", words], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert "2 runs may need 0.3 MB of disk space, but 0.1 MB are free in" in done.stderr
+    assert "2 runs may need 0.6 MB of disk space, but 0.1 MB are free in" in done.stderr
     assert "free some, or choose another folder" in done.stderr
     assert "Traceback" not in done.stderr
     report = json.loads(start(spec, out).communicate()[0])
