@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,11 +51,16 @@ def here(monkeypatch, capsys) -> Callable[..., tuple[int | str | None, str, str]
     return command
 
 
-def answer(*words: str) -> object:
+@pytest.fixture
+def answer(here) -> Callable[..., Any]:
     """The JSON document of a command that succeeds: the only thing on stdout."""
-    done = qbkit(*words, "--json")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+
+    def document(*words: str) -> Any:
+        status, out, said = here(*words, "--json")
+        assert status == 0, said
+        return json.loads(out)
+
+    return document
 
 
 @pytest.mark.parametrize(
@@ -95,7 +101,7 @@ def test_a_loss_that_does_not_exist(words, said, here):
     assert said in error
 
 
-def test_stacks_lists_what_can_send():
+def test_stacks_lists_what_can_send(answer):
     rows = answer("stacks")
     keys = {"stack", "controllers", "version", "transport", "ready", "reason", "source"}
     assert all(set(row) == keys for row in rows)
@@ -106,14 +112,14 @@ def test_stacks_lists_what_can_send():
 
 
 @pytest.mark.guest
-def test_doctor_reports_that_this_machine_is_ready():
+def test_doctor_reports_that_this_machine_is_ready(answer):
     checks = answer("doctor")
     assert all(set(check) == {"check", "ok", "detail", "fix"} for check in checks)
     assert next(c for c in checks if c["check"] == "virtual-time kernel")["ok"]
 
 
 @pytest.mark.guest
-def test_run_reports_and_stores(tmp_path):
+def test_run_reports_and_stores(tmp_path, answer):
     out = tmp_path / "deep/run.nc"
     words = ["run", "tcp:cubic", "tcp:bbr", "--rate-mbps", "10", "--duration-s", "3"]
     report = answer(*words, "--out", str(out))
@@ -141,7 +147,7 @@ start_window_s: 0
 
 
 @pytest.mark.guest
-def test_a_whole_experiment_runs_from_a_file(tmp_path, own_runs):
+def test_a_whole_experiment_runs_from_a_file(tmp_path, own_runs, answer):
     spec = tmp_path / "spec.yaml"
     spec.write_text(PARKING_LOT)
     report = answer("run", str(spec))
@@ -246,14 +252,14 @@ def test_a_file_with_another_run_is_kept(tmp_path, here):
 
 
 @pytest.mark.guest
-def test_run_with_reverse_traffic():
+def test_run_with_reverse_traffic(answer):
     words = ["run", "tcp:reno", "--reverse", "tcp:cubic", "--rate-mbps", "10", "--duration-s", "2"]
     labels = [flow["label"] for flow in answer(*words)["flows"]]
     assert labels == ["tcp:reno", "tcp:cubic (reverse)"]
 
 
 @pytest.mark.guest
-def test_a_run_that_exists_is_not_run_again():
+def test_a_run_that_exists_is_not_run_again(answer):
     words = ["run", "tcp:reno", "--duration-s", "2"]
     first, second = answer(*words), answer(*words)
     assert first == second
@@ -269,7 +275,7 @@ def test_conformance_of_flows_too_short_runs_nothing(own_runs):
     assert not own_runs.exists()
 
 
-def test_conformance_gates():
+def test_conformance_gates(here):
     words = ["conformance", "tcp:cubic", "--reference", "tcp:cubic", "--rtt-ms", "10"]
     words += ["--rate-mbps", "10", "--duration-s", "20", "--seeds", "2", "--json"]
     done = qbkit(*words)
@@ -281,26 +287,25 @@ def test_conformance_gates():
     assert report["noise_floor"] < report["conformance"] < 1  # half of the pairs are
     assert report["outcome"] == "no difference detected"
     assert done.returncode == 0
-    shown = qbkit(*words[:-1], "--min", "0")
-    assert shown.returncode == 0
-    *said, last = shown.stdout.splitlines()
+    status, shown, _ = here(*words[:-1], "--min", "0")
+    assert status == 0
+    *said, last = shown.splitlines()
     assert said == report["verdict"].splitlines()
     assert said[0] == "Both sides are the same runs, so only the noise floor counts."
     assert last.startswith("gate meets: conformance 0.")
-    reasons, *numbers = qbkit(*words[:-1], "--details").stdout.splitlines()[3:]
+    reasons, *numbers = here(*words[:-1], "--details")[1].splitlines()[3:]
     assert reasons.endswith("; the trials of both sides are equal, so only the noise floor counts.")
     assert [line.split("  ")[0] for line in numbers[1:3]] == ["conformance", "noise floor"]
-    above = qbkit(*words, "--min", "1")  # no interval around less than 1 reaches it
-    gated = json.loads(above.stdout)
+    status, above, _ = here(*words, "--min", "1")  # no interval around less than 1 reaches it
+    gated = json.loads(above)
     (gate,) = gated["gates"]
-    assert (above.returncode, gated["answer"], gate["least"]) == (3, "fails", 1)
+    assert (status, gated["answer"], gate["least"]) == (3, "fails", 1)
     assert {**report, "answer": "fails", "gates": [gate]} == gated
-    low = qbkit(*words[:-1], "--min", "floor", "--max-delta-throughput-mbps", "0.5")
-    assert low.returncode == 4  # two trials of a reference have no interval of the noise floor
-    assert "gate meets: Δ-throughput 0.00" in low.stdout
-    assert "gate 2 seeds cannot decide; an interval needs 2 or more, 3 for the" in low.stdout
-    assert "an interval needs 2 or more, 3 for the noise floor" in low.stdout
-    assert "warning: trials are short: " not in low.stderr  # 149 operating points
+    status, low, warned = here(*words[:-1], "--min", "floor", "--max-delta-throughput-mbps", "0.5")
+    assert status == 4  # two trials of a reference have no interval of the noise floor
+    assert "gate meets: Δ-throughput 0.00" in low
+    assert "gate 2 seeds cannot decide; an interval needs 2 or more, 3 for the noise floor" in low
+    assert "warning: trials are short: " not in warned  # 149 operating points
 
 
 def test_cells_of_tables_are_printed_as_they_are(capsys):
@@ -315,17 +320,12 @@ def test_a_flow_of_one_packet_has_no_rate():
 
 
 @pytest.mark.guest
-def test_imported_pcaps_give_the_same_numbers(tmp_path):
+def test_imported_pcaps_give_the_same_numbers(tmp_path, answer):
     out = tmp_path / "run.nc"
     ours = answer(
         "run", "tcp:cubic", "tcp:bbr", "--duration-s", "3", "--keep", "pcap", "--out", str(out)
     )
     kept = tmp_path / "run.kept"
-    assert ours["kept"] == str(kept)
-    printed = qbkit(
-        "run", "tcp:cubic", "tcp:bbr", "--duration-s", "3", "--keep", "pcap", "--out", str(out)
-    )
-    assert printed.stdout.splitlines()[-2:] == [str(kept), str(out)]
     words = [str(kept / "before.pcap"), str(kept / "after.pcap"), "--flow", "4001=a"]
     words += ["--flow", "4002=b", "--sender", "10.1.0.1", "--sender", "10.1.1.1", "--rtt-ms", "50"]
     report = answer("import-pcaps", *words, "--out", str(tmp_path / "imported.nc"))

@@ -1,4 +1,4 @@
-"""Notebook 05 with logs of one's own: one of each kind, executed by papermill."""
+"""Notebook 05 with logs of one's own: one of each kind."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import json
 import shutil
 from pathlib import Path
 
-import nbformat
 import pytest
 import test_readers_capture as captures
 import test_readers_netlog as netlogs
 from chart_words import said
+from notebook_cells import shown
 from quic_pair import Seen, upload
 
 import qbkit as qb
 from qbkit import plots
 from qbkit.errors import MetricError, TraceError
-from qbkit.execution import notebooks
 
 HTTP2 = [e for e in netlogs.OTHERS if e["source"]["id"] == 11]
 OLD = ["relative_time", "category", "event", "data"]
@@ -106,23 +105,22 @@ def test_a_chart_names_those_that_do_not_report_what_it_shows(logs):
         ("netlog of HTTP/2", "netlog of HTTP/2"),
     ],
 )
-def test_notebook_05_takes_a_log_of_each_kind(tmp_path, logs, test, reference):
+def test_notebook_05_takes_a_log_of_each_kind(logs, test, reference):
     if "quic" in (test, reference) and not shutil.which("tshark"):
         pytest.skip("apt-get install tshark")
     parameters = {
         **{"test": f"A: {test}", "reference": f"B: {reference}", "study_seeds": 0},
         **{"test_log": str(logs[test]), "reference_log": str(logs[reference])},
     }
-    executed = nbformat.read(notebooks.execute("05", tmp_path, parameters), as_version=4)
-    shown = "".join(str(cell.get("outputs", "")) for cell in executed.cells)
-    empty = shown.count("nothing to show here: ")
-    charts = shown.count("qbkit-chart") > 0
+    found = shown("05", parameters)
+    empty = found.count("nothing to show here: ")
+    charts = found.count("qbkit-chart") > 0
     if test == reference == "netlog of HTTP/2":
         assert empty == 6  # window, bytes, bandwidth, handshake, losses, all at once
     else:
         assert charts
         assert empty < 6
-    assert "Not reported: congestion window of A: pcap" in shown or test != "pcap"
+    assert "Not reported: congestion window of A: pcap" in found or test != "pcap"
 
 
 @pytest.mark.slow
@@ -139,5 +137,4 @@ def test_notebook_05_opens_the_chosen_trace_of_two(tmp_path, logs):
         **{"test_log": str(tmp_path / "two.qlog"), "test_choice": {"trace": "client"}},
     }
     (tmp_path / "two.qlog").write_text(json.dumps(log))
-    executed = nbformat.read(notebooks.execute("05", tmp_path, parameters), as_version=4)
-    assert "qbkit-chart" in "".join(str(cell.get("outputs", "")) for cell in executed.cells)
+    assert "qbkit-chart" in shown("05", parameters)

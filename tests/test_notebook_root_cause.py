@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from notebook_cells import shown
 
-from qbkit.errors import RunFailed
+from qbkit.errors import EngineError
 from qbkit.execution import notebooks
 
 SHORT = {"rate_mbps": 10.0, "rtt_ms": 20.0, "duration_s": 5.0, "transfers": 4, "study_seeds": 0}
@@ -30,5 +31,5 @@ def test_every_chart_of_a_short_run(tmp_path):
 def test_where_nothing_can_be_run_it_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("QBKIT_KERNEL", str(tmp_path / "no-kernel-here"))
     nowhere = {"published": str(tmp_path / "nowhere")}
-    with pytest.raises(RunFailed, match="or set test_log and reference_log to your logs"):
-        notebooks.execute("05", tmp_path, nowhere)
+    with pytest.raises(EngineError, match="or set test_log and reference_log to your logs"):
+        shown("05", nowhere)

@@ -17,8 +17,7 @@ def named_file(words: Sequence[str], form: str) -> Path:
     """The file that words name, whose name may have spaces; ValueError if there is none."""
     file = Path(" ".join(words))
     if not file.is_file():
-        where = "" if file.is_absolute() else f" in {Path.cwd()}"
-        raise ValueError(f"there is no file {str(file)!r}{where}; write {form}")
+        raise ValueError(f"there is no file {str(file)!r}; write {form}")
     return file
 
 

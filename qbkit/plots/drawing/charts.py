@@ -16,7 +16,7 @@ from typing import Any
 import altair as alt
 
 from qbkit.plots.drawing import theme
-from qbkit.plots.drawing.render import mimebundle
+from qbkit.plots.drawing.render import RENDERER, mimebundle
 
 _joining: ContextVar[bool] = ContextVar("_joining", default=False)
 """Whether a chart is being made of others, of which Altair sets but names and parameters anew."""
@@ -64,7 +64,7 @@ class _Own(alt.TopLevelMixin):
         return made
 
     def _repr_mimebundle_(self, *args: Any, **kwds: Any) -> Any:
-        if alt.renderers.active != "default":
+        if alt.renderers.active not in ("default", RENDERER):
             return super()._repr_mimebundle_(*args, **kwds)
         # Altair has checked each part when it was made; the whole again takes half of the time.
         return mimebundle(self.to_dict(validate=False))
