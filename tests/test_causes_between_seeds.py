@@ -26,7 +26,7 @@ from qbkit.metrics.parameters.inference import median_of
 from qbkit.metrics.parameters.laws import BBRS, by_two_laws
 from qbkit.metrics.parameters.model import probe_rtts
 from qbkit.metrics.parameters.rules import RULES
-from qbkit.metrics.parameters.start import Round, _stood
+from qbkit.metrics.parameters.start import Round, Start, _first_data, _stood
 
 
 def side(**runs: list[float] | list[str]) -> Parameters:
@@ -453,3 +453,48 @@ def test_growth_that_one_side_barely_shows_is_no_difference():
 def test_a_start_that_is_paced_much_faster_is_named_though_it_gains_little(gain, found):
     test, usual = both(pacing_gain=(gain, 2.0))
     assert causes(test, usual, models_path=False) == found
+
+
+@pytest.mark.parametrize(
+    ("stale", "room", "first"),
+    [
+        (1.92, 1.0, "window_cap_packets"),
+        (1.92, 0.3, "ack_room"),  # its window has no room for aggregated ACKs, in any phase
+        (2.14, 1.0, "startup_peak_bdp"),  # startup alone has less in flight
+    ],
+)
+def test_a_receive_window_near_twice_the_bdp_is_a_cap(stale, room, first):
+    usual = {"cruise_part": [0.81] * 4, "probes_reach_bdp": [1.29] * 4, "probe_rate": [1.28] * 4}
+    usual |= {"back_to_back_packets": [1.0] * 4, "window_cap_packets": [84.0] * 4}
+    more = {"startup_peak_bdp": [3.02] * 4, "window_gain": [2.15] * 4, "ack_room": [1.0] * 4}
+    less = {"startup_peak_bdp": [1.91] * 4, "window_gain": [stale] * 4, "ack_room": [room] * 4}
+    sides = side(**usual, **less), side(**usual, **more)
+    for order in (sides, sides[::-1]):
+        assert causes(*order)[0] == first
+
+
+def test_a_slope_between_close_losses_is_compared_with_a_line():
+    """Of 2.6 packets per RTT and of 1 behind CoDel, 55 ms: no window was reduced differently."""
+    usual = {"growth": ["linear"] * 4, "decrease_factor": [0.5] * 4}
+    name = "steep_increase_packets_per_rtt"
+    steep = side(**usual, kept_two_rtts=[0.625] * 4, **{name: [2.29] * 4})
+    line = side(**usual, kept_two_rtts=[0.533] * 4, increase_packets_per_rtt=[0.954] * 4)
+    for order in ((steep, line), (line, steep)):
+        assert causes(*order, models_path=False) == ["increase_packets_per_rtt"]
+
+
+def test_a_window_is_no_handshake_though_slow_start_grows_far_more_than_twice():
+    """Linux's Hybla at 200 ms: eight packets, and 256 times as many."""
+    sent_s = np.repeat([0.0, 0.2], [8, 2048])
+    assert _first_data(SimpleNamespace(sent_s=sent_s, min_rtt_s=0.2)) == 0
+    start = Start([Round(0, 8), Round(8, 2056)], 0.4, 1.2, by_loss=True)
+    assert start.growth.tolist() == [256.0]
+    lost_at_once = Start([Round(0, 10), Round(10, 28)], 0.4, 1.2, by_loss=True)
+    assert not len(lost_at_once.growth)
+
+
+def test_a_start_that_overshoots_is_why_the_queue_overflows_again_and_again():
+    test = side(start_growth=[256.0] * 4, reverted_reductions_percent=[50.0, 60.0, 62.0, 33.0])
+    reference = side(start_growth=[2.0] * 4, reverted_reductions_percent=[0.0] * 4)
+    found = causes(test, reference, models_path=False)
+    assert found == ["start_growth", "reverted_reductions_percent"]

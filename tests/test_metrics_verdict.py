@@ -237,3 +237,14 @@ def test_a_fault_is_known_even_where_the_seeds_cannot_decide():
         "3 seeds cannot decide; 5 can.",
         "A known fault, a.rs:1: it never paces.",
     )
+
+
+@pytest.mark.parametrize(
+    ("n", "scatter", "last"), [(6, 0.5, "6 seeds detect"), (24, 0.2, "Confor")]
+)
+def test_a_fault_is_no_reason_where_no_difference_is_found(n, scatter, last):
+    sides = (trials(n, seed, scatter=scatter) for seed in (3 if n == 6 else 1, 2))
+    found = assess(*sides, names=NAMES, bootstrap=1)
+    words = {"fault": "A known fault, a.rs:1: it never paces.", "remedied": "; without it 0.8"}
+    verdict = study_verdict(found, **words)
+    assert verdict == study_verdict(found) and verdict.lines[-1].startswith(last)

@@ -12,7 +12,14 @@ from dataclasses import replace
 
 from qbkit.metrics.parameters.between_runs import apart, estimates_differ, runs_apart
 from qbkit.metrics.parameters.difference import Difference
-from qbkit.metrics.parameters.dips import DECREASE, INCREASE, hides_a_reduction, is_a_dip, settled
+from qbkit.metrics.parameters.dips import (
+    DECREASE,
+    INCREASE,
+    hides_a_reduction,
+    is_a_dip,
+    settled,
+    with_slopes,
+)
 from qbkit.metrics.parameters.effects import DERIVED, EFFECTS, SYMPTOMS
 from qbkit.metrics.parameters.estimates import PARAMETERS, Estimate, Parameters
 from qbkit.metrics.parameters.explained import explained
@@ -88,6 +95,8 @@ def compare(
     governing = PROBING if two_laws or model_named else law(test, reference)
     models = governing == PROBING
     impossible = LOSS_BASED if models else OF_BBRS if governing in ROOTS else ()
+    if not models:
+        test, reference = with_slopes(test, reference)
     names = _differing(test, reference, (*DERIVED, *impossible))
     if DECREASE in names and is_a_dip(test, reference):
         names.remove(DECREASE)
@@ -165,7 +174,7 @@ def _behaviours(
         differ.remove(CRUISE)
     found = [by_rule(n, test[n], reference[n], moved) for n in seen if n in differ]
     if models and is_held(test, reference, batches=BATCH in differ):
-        found.append(by_rule(CAP, held(test), held(reference), moved))
+        found.append(by_rule(CAP, held(test, reference), held(reference, test), moved))
     return found
 
 

@@ -11,6 +11,7 @@ from qbkit.metrics.parameters.between_runs import LEAST_PART, apart, estimates_d
 from qbkit.metrics.parameters.estimates import Parameters
 
 SETTLED, DECREASE, INCREASE = "kept_two_rtts", "decrease_factor", "increase_packets_per_rtt"
+STEEP = "steep_increase_packets_per_rtt"
 DIP = 0.35
 """What pacing takes is at most this part of the window."""
 HIDDEN = 0.1
@@ -28,10 +29,12 @@ def is_a_dip(test: Parameters, reference: Parameters) -> bool:
 def hides_a_reduction(test: Parameters, reference: Parameters) -> bool:
     """Whether both have the same part of their windows at first, and not two round trips later.
 
-    Their windows grow by the same line, so what one has more it has kept.
+    Both windows are seen to grow, by the same line, so what one has more it has kept.
     """
     sides = (test, reference)
     if not _settle(*sides) or any(side["growth"].word != "linear" for side in sides):
+        return False
+    if not all(side[INCREASE].known for side in sides):
         return False
     if any(estimates_differ(test[name], reference[name]) for name in (DECREASE, INCREASE)):
         return False
@@ -41,8 +44,27 @@ def hides_a_reduction(test: Parameters, reference: Parameters) -> bool:
 
 def settled(side: Parameters) -> Parameters:
     """The same with a decrease as it is two round trips after a loss."""
-    decrease = replace(side[SETTLED], name=DECREASE)
-    return Parameters(side.label, [e for e in side.values() if e.name != DECREASE] + [decrease])
+    return _with(side, DECREASE, SETTLED)
+
+
+def with_slopes(test: Parameters, reference: Parameters) -> tuple[Parameters, Parameters]:
+    """Both sides, with the slope between close losses as the increase of one that has no time for
+    a line, where the other's window grows along one."""
+    sides = test, reference
+    missing = [not side[INCREASE].known and STEEP in side and side[STEEP].known for side in sides]
+    if missing[0] == missing[1] or any(side["growth"].word != "linear" for side in sides):
+        return sides
+    ours, theirs = (
+        _with(side, INCREASE, STEEP) if misses else side
+        for side, misses in zip(sides, missing, strict=True)
+    )
+    return ours, theirs
+
+
+def _with(side: Parameters, name: str, source: str) -> Parameters:
+    """The same with another of its estimates under a name."""
+    kept = [e for e in side.values() if e.name != name]
+    return Parameters(side.label, [*kept, replace(side[source], name=name)])
 
 
 def _settle(*sides: Parameters) -> bool:

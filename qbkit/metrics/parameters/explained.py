@@ -15,14 +15,16 @@ from qbkit.metrics.parameters.relations import (
     DIRECTIONS,
     EXPLAINS,
     GREATER_WITH,
+    OVERFLOWS,
     PROBES,
     STRONGER,
 )
 from qbkit.metrics.parameters.rules import RULES
+from qbkit.metrics.parameters.start import OVERSHOOTS
 from qbkit.metrics.parameters.windows import BATCH, RATE, REACH
 
 QUEUE, PACE, WINDOW = "standing_queue_bdp", "paced_part", "window_gain"
-DRAIN = "drain_rate"
+DRAIN, START = "drain_rate", "start_growth"
 PROBES_ALONE = 2.0
 """Where probes differ by so many times (ln) what all phases do, it is theirs."""
 FILLED = (QUEUE, REACH)
@@ -96,6 +98,8 @@ def _follows(cause: Difference, other: Difference, too_fast: bool, filled: bool)
         return filled
     if filled and cause.name in FILLED and other.name == WINDOW:
         return False
+    if cause.name == START and other.name in OVERFLOWS:
+        return max(cause.test.value, cause.reference.value) > OVERSHOOTS
     if {cause.name, other.name} == {RATE, PACE}:
         rate, pace = (cause, other) if cause.name == RATE else (other, cause)
         of_probes = _times(rate) > PROBES_ALONE * _times(pace)

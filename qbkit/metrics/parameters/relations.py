@@ -39,6 +39,8 @@ LOSS_BASED = (
 )
 """What only a controller has whose window a loss reduces."""
 LOSSES = (*LOSS_BASED, "growth")
+OVERFLOWS = ("reverted_reductions_percent", "rounds_of_loss")
+"""What a queue looks like that slow start overflows again and again."""
 MODEL = ("window_gain", "ack_room", "bandwidth_memory_rounds")
 EXPLAINS: dict[str, tuple[str, ...]] = {
     "back_to_back_packets": (
@@ -102,7 +104,7 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
     ),
     "left_in_flight_bdp": ("probe_rtt_interval_s", "probe_rtt_every_s"),
     "initial_window_packets": ("startup_reach_rtts",),
-    "start_growth": STARTUP,
+    "start_growth": (*STARTUP, *OVERFLOWS),
     "startup_hold_rtts": ("startup_peak_bdp", "startup_drain_gain"),
     "startup_peak_bdp": ("startup_hold_rtts", "startup_drain_gain", "slow_start_exit"),
     "startup_reach_rtts": ("startup_hold_rtts", "startup_drain_gain"),

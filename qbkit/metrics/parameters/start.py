@@ -18,9 +18,12 @@ STAND = 2
 """Number of rounds in a row without growth that end slow start; pacing may delay a single one."""
 ADDS = 1.15
 """A round that grows by less belongs to what follows slow start."""
+OVERSHOOTS = 3.0
+"""A slow start that grows by more in a round overflows any queue many times."""
 SETTLE_RTTS = 4
-HANDSHAKE = 3.0
-"""If a flight exceeds all before it by this factor, these were the handshake."""
+HANDSHAKE, MOST_OF_HANDSHAKE = 3.0, 6
+"""If a flight exceeds all before it by this factor, these were the handshake, unless they have more
+packets than this: a slow start can grow by more. Stacks have up to three."""
 HANDSHAKE_RTTS = 2.5
 """The first flight after the handshake begins earlier than this."""
 EARLY = 0.02
@@ -75,9 +78,12 @@ class Start:
     def growth(self) -> FloatArray:
         """Ratio of each round to the one before it, without what the end of slow start cut short.
 
-        A loss cuts the last round. Else its end cuts the last round that grows.
+        A loss cuts the last round; of a single one that overshoots, the rest says enough. Else its
+        end cuts the last round that grows.
         """
         grown = self.window_packets[1:] / self.window_packets[:-1]
+        if self.by_loss and len(grown) == 1 and grown[0] > OVERSHOOTS:
+            return grown
         if self.by_loss or not len(grown) or grown[-1] >= ADDS:
             return grown[:-1]
         grows = np.flatnonzero(grown >= ADDS)
@@ -124,7 +130,8 @@ def _first_data(connection: Connection) -> int:
     begin_s = sent_s < sent_s[0] + HANDSHAKE_RTTS * rtt_s
     flights = np.flatnonzero(np.diff(sent_s[begin_s]) > rtt_s / 2) + 1
     ends = np.searchsorted(sent_s, sent_s[flights] + (1 - EARLY) * rtt_s)
-    after = flights[ends - flights >= HANDSHAKE * flights]
+    far = ends - flights >= HANDSHAKE * flights
+    after = flights[far & (flights <= MOST_OF_HANDSHAKE)]
     return int(after[-1]) if len(after) else 0
 
 

@@ -48,7 +48,8 @@ def voted(
     suspects = [d for d in differences if d.is_suspect]
     if not suspects or suspects[0].has_no_precedent:
         return [*differences]
-    if suspects[0].name == CAP and models_path and any(map(is_bounded, (test, reference))):
+    bounded = is_bounded(test, reference) or is_bounded(reference, test)
+    if suspects[0].name == CAP and models_path and bounded:
         return [*differences]
     votes = precedents.votes(test, reference)
     if _has_one_curve(test, reference):

@@ -11,13 +11,15 @@ from qbkit.metrics.parameters.laws import CAP
 from qbkit.metrics.parameters.model import ABOVE, UNFILLED
 
 REACH, RATE, DRAIN = "probes_reach_bdp", "probe_rate", "drain_rate"
-PEAK, STALE = "startup_peak_bdp", "window_gain"
+PEAK, STALE, ROOM = "startup_peak_bdp", "window_gain", "ack_room"
 IN_FLIGHT, PACING = "in_flight_bdp", "pacing"
 BATCH, CRUISE, LIMITED = "back_to_back_packets", "cruise_part", "limited_percent"
 BOUND_BDP, SAME, MORE = 1.8, 0.1, 0.2
 """Most in flight in startup, and where a model is out of date: a BBR has 1.4 BDP or more in one of
 them, twice the BDP in the other. Less than this in both, and as much (ln), is a bound of another's,
 such as a receive window. Without it, startup has so much more (ln)."""
+NEAR_BDP, EQUAL = 2.2, 0.02
+"""Up to this a bound shows where the other side has more in both, and this one the same (ln)."""
 CRUISES = 0.97
 """Who cruises with more than this part of the BDP in flight has no headroom."""
 PACED_BDP = (0.8, 1.3)
@@ -28,10 +30,10 @@ IDLE_PERCENT = 15.0
 """From this difference of the time on, a window that leaves the link idle makes drains."""
 
 
-def held(side: Parameters) -> Estimate:
+def held(side: Parameters, other: Parameters) -> Estimate:
     """The window at which something holds it: below what fills the path, or with one bound in all
     phases; unknown if nothing does. A pace below the link's rate does not hold it."""
-    fills, bounded = not side[REACH].value < UNFILLED, is_bounded(side)
+    fills, bounded = not side[REACH].value < UNFILLED, is_bounded(side, other)
     if fills and bounded:  # most in flight on a path of which the cap is the usual
         packets_per_bdp = side[CAP].value / (side[CRUISE].value * side[REACH].value)
         return Estimate(CAP, side[PEAK].value * packets_per_bdp)
@@ -39,12 +41,21 @@ def held(side: Parameters) -> Estimate:
     return side[CAP] if is_held else Estimate(CAP, math.nan)
 
 
-def is_bounded(side: Parameters) -> bool:
-    """Whether no more is in flight in startup than where the model is out of date, and little."""
+def is_bounded(side: Parameters, other: Parameters) -> bool:
+    """Whether no more is in flight in startup than where the model is out of date, and little.
+
+    Near twice the BDP, a model's own window is as large. So there the other must have more of both,
+    and as much room for aggregated ACKs, which every phase has.
+    """
     if not all(name in side and side[name].value > 0 for name in (PEAK, STALE, CRUISE, REACH)):
         return False
     peak, stale = side[PEAK].value, side[STALE].value
-    return max(peak, stale) < BOUND_BDP and abs(math.log(peak / stale)) < SAME
+    most, unlike = max(peak, stale), abs(math.log(peak / stale))
+    if most < BOUND_BDP:
+        return unlike < SAME
+    seen = [name for name in (PEAK, STALE, ROOM) if name in side and name in other]
+    less = [n for n in seen if runs_apart(side[n], other[n]) and side[n].value < other[n].value]
+    return most < NEAR_BDP and unlike < EQUAL and less == [PEAK, STALE]
 
 
 def is_held(test: Parameters, reference: Parameters, *, batches: bool) -> bool:
@@ -56,10 +67,10 @@ def is_held(test: Parameters, reference: Parameters, *, batches: bool) -> bool:
     sides = test, reference
     if not all(name in side for name in (REACH, CAP, RATE, BATCH) for side in sides):
         return False
-    one, other = sides if held(test).known else sides[::-1]
-    if not held(one).known or held(other).known:
+    one, other = sides if held(*sides).known else sides[::-1]
+    if not held(one, other).known or held(other, one).known:
         return False
-    if is_bounded(one):
+    if is_bounded(one, other):
         return PEAK in other and other[PEAK].value > math.exp(MORE) * one[PEAK].value
     waits = batches and one[BATCH].value > other[BATCH].value
     return runs_apart(test[REACH], reference[REACH]) and not waits

@@ -90,9 +90,12 @@ def study_verdict(
     """The verdict of an assessment.
 
     ``cause`` is a sentence on why the test differs, if it does. ``fault`` is one on a known fault,
-    and ``remedied`` ends the line on the conformance: what it becomes without the fault.
+    and ``remedied`` ends the line on the conformance: what it becomes without the fault. A fault
+    is no reason where no difference is found.
     """
     test, reference = a.names
+    if a.outcome in (CONFORMS, NO_DIFFERENCE):
+        fault = remedied = ""
     ours, theirs = _capital(spoken(test)), spoken_beside(reference, test)
     numbers = (
         f"Conformance {a.conformance:.2f} (two trials of {theirs}: {a.noise_floor:.2f}){remedied}."
@@ -111,11 +114,11 @@ def study_verdict(
     if a.outcome == CONFORMS:
         within = f"throughput, delay and conformance lie within {100 * a.margin:.0f} %"
         first = f"{ours} is like {theirs}: {within}."
-        return Verdict("like", (first, numbers, *why), f"like {theirs}")
+        return Verdict("like", (first, numbers), f"like {theirs}")
     if a.outcome == NO_DIFFERENCE:
         first = f"{ours} and {theirs}: no difference detected."
         power = f"{trials_text(a)} detect {a.detectable_throughput_mbps:.1f} Mbit/s or more."
-        return Verdict("open", (first, numbers, *(why or [power])), a.outcome)
+        return Verdict("open", (first, numbers, power), a.outcome)
     kind, how = _how_it_differs(a)
     why = why or [cause] * bool(cause)
     return Verdict(kind, (f"{ours} differs from {theirs}: {how}.", numbers, *why), "differs")
