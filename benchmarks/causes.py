@@ -1,7 +1,7 @@
 """Causes that `qb.explain` names, beside the truth: senders with one known change each.
 
     python benchmarks/causes.py [--unseen | --third | --fourth | --fifth | --sixth | --seventh |
-        --eighth | --ninth | --tenth] [--kind bbr …] [--write]
+        --eighth | --ninth | --tenth | --eleventh] [--kind bbr …] [--write]
 
 The tables are ``causes`` (each case), ``causes_by_kind`` and, of all sets, ``causes_by_votes``. A
 case is right if the cause named first is the change, near if it is among the first three, undecided
@@ -19,8 +19,8 @@ on both. No competitor runs, so no cause is weighed by the sign of what a sender
 Runs that exist are loaded. The kinds that end with "later" were added when the rules had been
 written; the tables of those that no rule had seen are ``causes_unseen`` and
 ``causes_unseen_by_kind``, and those of a third set ``causes_third`` and ``causes_third_by_kind``.
-Those of a fourth to a tenth set, which were kept back, are named likewise. The set
-``precedents``, with one or two seeds, is run by ``precedents.py`` alone.
+Those of a fourth to a tenth set, which were kept back, and of an eleventh are named likewise. The
+set ``precedents``, with one or two seeds, is run by ``precedents.py`` alone.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ from qbkit.metrics.parameters import (
 from qbkit.metrics.parameters.laws import BBRS
 from qbkit.metrics.parameters.relations import RECEIVERS
 from qbkit.spec import Bottleneck, Experiment
+from qbkit.spec.flow import controller_of
 from qbkit.spec.network_words import network_text
-from qbkit.studies.lone import is_one_sender
+from qbkit.studies.lone import is_one_sender, laws_by_name
 from qbkit.studies.probing import ALONE_S, ALONE_SEEDS, SEEDS, alone, interrupted, probing
 
 LONE = {"duration_s": ALONE_S, "seeds": ALONE_SEEDS}
@@ -102,6 +103,7 @@ def judged(case: Case, name: str) -> Iterator[dict[str, object]]:
         first, *others = [d.name for d in found[:3]] or [""]
         votes = f"{found[0].votes:.2f}" if found and not math.isnan(found[0].votes) else ""
         link = network_text(case.link, ("rate_mbps", "buffer_bdp"))
+        link += f", {case.link.qdisc}" if case.link.qdisc != "fifo" else ""
         cells = (case.kind, link, case.flow, case.reference, ", ".join(case.truth))
         seen = (first, votes, ", ".join(others), outcome(case, found), exchanged)
         yield dict(zip(HEAD, (*cells, *seen), strict=True))
@@ -110,7 +112,8 @@ def judged(case: Case, name: str) -> Iterator[dict[str, object]]:
 def named(case: Case, test: Parameters, reference: Parameters, name: str) -> list[Difference]:
     """The suspects, likeliest first; precedents of the case's own set have no vote."""
     known = models_path(case.flow) or models_path(case.reference)
-    found = compare(test, reference, by_name=BBRS if known else ("", ""))
+    laws = laws_by_name(map(controller_of, (case.flow, case.reference)))
+    found = compare(test, reference, by_name=BBRS if known else laws)
     if is_one_sender((case.flow, case.reference)):
         found = voted(found, test, reference, known_precedents(name), models_path=known)
         return [d for d in found if d.is_suspect]

@@ -1,10 +1,11 @@
 """The cases of ``causes.py``: senders with one known change each, and unchanged ones.
 
 They stand in ``senders.csv``, a row each: the set (the name of its table), the kind, both flows,
-the names under which the change may be found, and the link, with outages as ``start_s+length_s``.
+the names under which the change may be found, and the link, with outages as ``start_s+length_s``
+and a queue discipline other than ``fifo``.
 The truths of the unseen and the third set were written down before they were run; those of the
-later sets, which were kept back, without the rules of `qbkit.metrics.parameters` at hand and before
-any case was judged.
+sets up to the tenth, which were kept back, without the rules of `qbkit.metrics.parameters` at hand
+and before any case was judged; those of the eleventh before any run, with the rules known.
 
 In the first set, HyStart has a deeper queue (one of 1 BDP overflows first), an application that
 requests 30 kB at a time limits each delivery sample, and BBR has no case of an outage: with a
@@ -19,6 +20,7 @@ from pathlib import Path
 
 import changed_controllers  # noqa: F401  registers them
 import eighth_controllers  # noqa: F401  likewise
+import eleventh_controllers  # noqa: F401  likewise
 import fourth_controllers  # noqa: F401  likewise
 import further_controllers  # noqa: F401  likewise
 import interrupted_controllers  # noqa: F401  likewise
@@ -48,6 +50,7 @@ OURS = [
     "eighth",
     "ninth",
     "tenth",
+    "eleventh",
 ]
 OUR_BBRS = tuple(f"qbkit:{name}-bbr" for name in OURS)
 
@@ -75,7 +78,7 @@ def sets() -> dict[str, list[Case]]:
     """The cases of each set."""
     found: dict[str, list[Case]] = {}
     with TABLE.open(newline="") as file:
-        for row in csv.DictReader(file):
+        for row in csv.DictReader(file, restval=""):
             truth = tuple(row["truth"].split())
             case = Case(row["kind"], row["flow"], row["reference"], truth, link_of(row))
             found.setdefault(row["set"], []).append(case)
@@ -84,7 +87,8 @@ def sets() -> dict[str, list[Case]]:
 
 def link_of(row: dict[str, str]) -> Bottleneck:
     """The link of a row; packets are dropped in its outages."""
-    link = Bottleneck.model_validate({n: row[n] for n in ("rate_mbps", "rtt_ms", "buffer_bdp")})
+    named = ("rate_mbps", "rtt_ms", "buffer_bdp", "qdisc")
+    link = Bottleneck.model_validate({name: row[name] for name in named if row[name]})
     if not row["outages"]:
         return link
     starts_lengths = [outage.split("+") for outage in row["outages"].split()]

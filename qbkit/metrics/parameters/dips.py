@@ -5,10 +5,12 @@ A sender that paces by the RTT of a full queue has less in flight then than its 
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from qbkit.metrics.parameters.between_runs import LEAST_PART, apart, estimates_differ
 from qbkit.metrics.parameters.estimates import Parameters
+from qbkit.metrics.parameters.rules import RULES
 
 SETTLED, DECREASE, INCREASE = "kept_two_rtts", "decrease_factor", "increase_packets_per_rtt"
 STEEP = "steep_increase_packets_per_rtt"
@@ -49,10 +51,16 @@ def settled(side: Parameters) -> Parameters:
 
 def with_slopes(test: Parameters, reference: Parameters) -> tuple[Parameters, Parameters]:
     """Both sides, with the slope between close losses as the increase of one that has no time for
-    a line, where the other's window grows along one."""
+    a line, where the other's window grows along a line that is far less steep.
+
+    Slopes are seen from `rules.STEEP` on alone, so their median is too large.
+    """
     sides = test, reference
     missing = [not side[INCREASE].known and STEEP in side and side[STEEP].known for side in sides]
     if missing[0] == missing[1] or any(side["growth"].word != "linear" for side in sides):
+        return sides
+    slope, line = (test, reference) if missing[0] else (reference, test)
+    if not slope[STEEP].value > math.exp(RULES[STEEP].apart) * line[INCREASE].value:
         return sides
     ours, theirs = (
         _with(side, INCREASE, STEEP) if misses else side
