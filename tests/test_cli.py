@@ -326,6 +326,11 @@ def test_imported_pcaps_give_the_same_numbers(tmp_path, answer):
         "run", "tcp:cubic", "tcp:bbr", "--duration-s", "3", "--keep", "pcap", "--out", str(out)
     )
     kept = tmp_path / "run.kept"
+    assert ours["kept"] == str(kept)
+    printed = qbkit(
+        "run", "tcp:cubic", "tcp:bbr", "--duration-s", "3", "--keep", "pcap", "--out", str(out)
+    )
+    assert printed.stdout.splitlines()[-2:] == [str(kept), str(out)]
     words = [str(kept / "before.pcap"), str(kept / "after.pcap"), "--flow", "4001=a"]
     words += ["--flow", "4002=b", "--sender", "10.1.0.1", "--sender", "10.1.1.1", "--rtt-ms", "50"]
     report = answer("import-pcaps", *words, "--out", str(tmp_path / "imported.nc"))

@@ -14,7 +14,7 @@ OF_APPS = [
     ("rate mbps=fast", "has 'fast' where a number must be"),
     ("requests kb=10", "app requests has no think_s"),
     ("objects 1:10 0:5", "the object at 0 s follows one at 1 s"),
-    ("objects 1", "there is no file '1'; write bulk"),
+    ("objects 1", "there is no file '1' in /"),
     ("objects 1:5 2", "'2' is no time with its size"),
     ("bulk mbps=5", "there is no app 'bulk mbps=5'; write bulk, rate mbps=5"),
     ("objects 1:0", "at least 0.001 kB"),

@@ -15,7 +15,14 @@ from notebook_cells import shown
 from test_docs import Page
 
 from qbkit.cli import group
-from qbkit.errors import EngineError, QbkitError, RunFailed, SpecError, StackNotReady
+from qbkit.errors import (
+    EngineError,
+    QbkitError,
+    RunFailed,
+    SpecError,
+    StackNotReady,
+    StoreError,
+)
 from qbkit.execution import notebooks
 from qbkit.spec import Experiment
 
@@ -48,6 +55,14 @@ def test_execution_brings_no_warning_of_jupyter(short, tmp_path, capfd):
     assert executed.cells[0].outputs[0].text == "done\n"
     said = capfd.readouterr()
     assert "WARNING" not in said.err + said.out
+
+
+def test_a_full_disk_is_one_sentence(short, tmp_path):
+    (tmp_path / "99_short.ipynb").symlink_to("/dev/full")
+    with pytest.raises(
+        StoreError, match=r"99_short\.ipynb cannot be written: No space left on dev"
+    ):
+        notebooks.execute(short, tmp_path, {})
 
 
 KERNEL_THAT_ENDS = """

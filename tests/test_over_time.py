@@ -92,7 +92,7 @@ def test_a_trace_is_read_in_each_of_its_forms(tmp_path: Path):
         ({"capacity": "0:nan 1:5"}, "'0:nan' has 'nan' where a number must be"),
         ({"capacity": "0:50 20"}, "'20' is no time with its value"),
         ({"capacity": "0:50 repeat"}, "one step has no end to repeat at"),
-        ({"capacity": "nowhere.csv"}, "there is no file 'nowhere.csv'; write seconds:value"),
+        ({"capacity": "nowhere.csv"}, "there is no file 'nowhere.csv' in /"),
         ({"capacity": "0:5 1:10 hold repeat"}, "ends by hold and repeat; keep one"),
         ({"capacity": "0:5 1:10 scale=2 scale=3"}, "has scale twice; keep one"),
         ({"capacity": "0:5_0"}, "'0:5_0' has '5_0' where a number must be"),

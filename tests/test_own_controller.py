@@ -334,6 +334,11 @@ def test_a_value_that_a_later_cell_changes_is_refused_and_an_equal_one_is_not(
         ),
         (cell("window_bytes = 5e4"), "sets window_bytes in its class, where its start replaces it"),
         (cell("option = {'gain': 1}"), "sets option in its class"),
+        (
+            cell("def on_ack(self, ack):\n        self.window_byte = 2 * self.window_bytes"),
+            r"'my-cc' sets window_byte, which nothing reads \(did you mean window_bytes\?\)",
+        ),
+        (cell("use_ecn = True"), r"sets use_ecn, which nothing reads \(did you mean uses_ecn\?\)"),
         (cell("uses_delay = True"), r"has uses_delay, .*; a controller may ask for uses_one_way_d"),
         (
             cell("def avoid_congestions(self, ack): ...", base="qb.cca.LossBasedController"),
@@ -435,6 +440,19 @@ def test_options_have_no_name_of_a_flow_and_may_leave_the_choice_open() -> None:
     assert {*qb.Flow.model_fields, *AioQuic.options} < set(mistakes.OF_FLOW)
     run_cell(cell("options = {'g': qb.cca.number('', None, 0, 10), 'on': qb.cca.switch('', True)}"))
     run_cell(cell("options = {'initial_window_packets': qb.cca.whole('', 32)}"))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def on_ack(self, ack):\n        self.window = 5\n        self.window_bytes += self.window",
+        "def on_ack(self, ack):\n        self.window = 5\n        getattr(self, 'window')",
+        "pacing_rate_bytes_per_s = 1e6",
+        "def on_ack(self, ack):\n        self.newest_s = ack.now_s",
+    ],
+)
+def test_a_controller_may_keep_what_it_likes(body: str) -> None:
+    run_cell(cell(body))
 
 
 def test_a_controller_may_have_the_events_of_its_base() -> None:

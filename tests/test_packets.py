@@ -229,6 +229,8 @@ def test_the_command_prints_the_table(run):
     many = CliRunner().invoke(group, [*words[:-1], "40"]).output
     assert "to sender" in many and " nan " not in many
     assert '"time_s":' in CliRunner().invoke(group, [*words, "--json"]).output
+    words[2] = "--at"  # as of replay
+    assert CliRunner().invoke(group, words).output == text
 
 
 @pytest.mark.guest

@@ -293,6 +293,13 @@ def test_a_sweep_becomes_a_cube_and_is_not_run_again(tmp_path: Path):
     again = run_sweep(made, tmp_path)
     assert again.ran == 0
     xr.testing.assert_identical(qb.load_sweep(tmp_path), first.cube.load())
+    another = made.model_copy(
+        update={"name": "another", "sweep": {"seed": [1], "flows.1": ["tcp:reno"]}}
+    )
+    with pytest.warns(
+        UserWarning, match="had the cube of the sweep 'test', and now has that of 'ano"
+    ):
+        assert run_sweep(another, tmp_path).ran == 0
 
 
 @pytest.mark.guest
@@ -355,7 +362,7 @@ def test_a_full_disk_is_one_sentence_and_free_space_fixes_it(tmp_path: Path):
         ["unshare", "-rm", "sh", "-c", words], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert "2 runs may need 0.3 MB of disk space, but 0.1 MB are free in" in done.stderr
+    assert "2 runs may need 0.6 MB of disk space, but 0.1 MB are free in" in done.stderr
     assert "free some, or choose another folder" in done.stderr
     assert "Traceback" not in done.stderr
     report = json.loads(start(spec, out).communicate()[0])

@@ -107,10 +107,25 @@ def test_a_damaged_cube_is_not_a_missing_one(tmp_path: Path):
         qb.load_sweep(tmp_path)
 
 
-def test_damaged_figures_are_one_sentence(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (None, "it is not valid JSON"),
+        ({"labels": None}, "labels is null, not a list"),
+        ({"figures": {"goodput_mbps": [1.0]}}, "figures has no throughput_mbps"),
+        ({"points": [[[1, "2"]]]}, r"points\[0\]\[0\]\[1\] is a text, not a number"),
+        ({"series": [[1.0]] * 3}, "series has 3 values, and labels 2"),
+        ({"stack_versions": "0.11"}, "it must be a JSON object"),
+    ],
+)
+def test_figures_that_were_damaged_or_edited_are_one_sentence(
+    change: dict | None, sentence: str, tmp_path: Path
+):
     (tmp_path / "runs").mkdir()
-    (tmp_path / f"runs/{NAMES[0]}.json").write_text("{")
-    with pytest.raises(StoreError, match=r"\.json of .* is damaged .*; delete it, then start"):
+    whole = plain_figures(5)[NAMES[0]]
+    text = "{" if change is None else json.dumps(whole | change)
+    (tmp_path / f"runs/{NAMES[0]}.json").write_text(text)
+    with pytest.raises(StoreError, match=rf"\.json of .* is damaged: {sentence}.*; delete it, th"):
         Results(str(tmp_path)).figures(NAMES)
 
 

@@ -29,6 +29,12 @@ engine = click.option(
 force = click.option(
     "--force", is_flag=True, help="Overwrite --out even if it holds another experiment's run."
 )
+around = click.option(
+    *("--at", "--around-s", "around_s"),
+    type=float,
+    required=True,
+    help="Time of the run, in seconds.",
+)
 scheduler = click.option("--scheduler", help="Address of a Dask scheduler. [default: this machine]")
 
 

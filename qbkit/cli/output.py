@@ -35,25 +35,26 @@ def print_warnings(sentences: Iterable[str]) -> None:
 
 
 def print_run(dataset: Any, as_json: bool) -> None:
-    """Print the flows of a stored run, its warnings (on stderr) and its path."""
+    """Print the flows of a stored run, its warnings (on stderr), what it keeps, and its path."""
     from qbkit.metrics.flows.summary import without_zeros
     from qbkit.traces.run.attributes import run_warnings
 
     attrs, path = dataset.attrs, dataset.encoding["source"]
+    kept = {"kept": str(folder)} if (folder := dataset.qb.kept_folder).exists() else {}
     if as_json:
         cost = {name: attrs.get(name) for name in ("hash", "wall_s", "cpu_s")}
         flows = qb.metrics.flow_summaries(dataset)
         print_json(
             {
                 **{"path": path, **cost, "virtual_s": attrs["duration_s"]},
-                **{"flows": flows, "warnings": run_warnings(dataset)},
+                **{"flows": flows, "warnings": run_warnings(dataset), **kept},
             }
         )
         return
     table = without_zeros(qb.metrics.summary(dataset))
     print_frame(table.drop(columns=["stack", "controller"]))
     print_warnings(run_warnings(dataset))
-    click.echo(f"{path}")
+    click.echo("\n".join([*kept.values(), str(path)]))
 
 
 def print_frame(frame: Any) -> None:

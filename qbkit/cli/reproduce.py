@@ -159,7 +159,7 @@ def _print(rows: list[Any], as_json: bool) -> None:
 
 @click.command("replay")
 @click.argument("run", metavar="RUN")
-@click.option("--at", "around_s", type=float, required=True, help="Time of the run, in seconds.")
+@options.around
 @click.option(
     "--out",
     type=options.PATH,

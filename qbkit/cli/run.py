@@ -42,7 +42,7 @@ OF_RUN = ("flows", "engine", "out", "keep", "rerun", "force", "as_json")
 )
 @click.option("--ipv6", "ip_version", flag_value=6, type=int, help="Run over IPv6.")
 @click.option("--out", type=options.PATH, help="File to write (netCDF).")
-@click.option("--keep", multiple=True, help="Keep pcap or qlog files beside it.")
+@click.option("--keep", multiple=True, help="Keep pcap or qlog in a folder beside it; repeatable.")
 @click.option("--rerun", is_flag=True, help="Run again even if the run is stored.")
 @options.force
 @click.pass_context

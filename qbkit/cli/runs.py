@@ -49,7 +49,7 @@ def runs_command(stale: bool, as_json: bool) -> None:
 
 @click.command("packets")
 @click.argument("run", metavar="RUN")
-@click.option("--around-s", type=float, required=True, help="Time of the run, in seconds.")
+@options.around
 @click.option("--flow", help="Label of the only flow to show. [default: all]")
 @click.option("--count", type=int, default=50, show_default=True, help="Number of packets.")
 @options.as_json

@@ -15,6 +15,7 @@ from typing import Any
 from qbkit.errors import RunFailed, SpecError, StoreError
 from qbkit.execution.cluster import run_calls
 from qbkit.execution.notebook_checks import require_known, require_runnable
+from qbkit.files import writing
 from qbkit.settings import CHARTS, shipped
 
 ENCRYPTED = {"KernelManager": {"transport_encryption": "auto"}}
@@ -67,7 +68,8 @@ def execute(
     The result is named after the notebook, or ``stem``. Its charts are interactive, or
     ``pictures``, which GitHub and nbviewer show. If a cell fails, the result is saved up to
     it, and RunFailed names the cell and the reason; RunFailed also if no Jupyter kernel starts.
-    Raises SpecError for a parameter that the notebook does not have.
+    Raises SpecError for a parameter that the notebook does not have, StoreError where the result
+    cannot be written.
     """
     import nbformat
     from nbformat.sign import NotebookNotary
@@ -75,19 +77,20 @@ def execute(
 
     source = find(name)
     require_known(source, parameters)
-    out.mkdir(parents=True, exist_ok=True)
     target = out / f"{stem or source.stem}.ipynb"
-    try:
-        with _charts("png" if pictures else ""):
-            _run_cells(source, target, parameters)
-    except PapermillExecutionError as error:
-        raise RunFailed(
-            f"cell {error.cell_index} of {target} failed: {error.ename}: {error.evalue}"
-        ) from None
-    notebook = nbformat.read(target, as_version=4)
-    _lighten(notebook)
-    _attach_pictures(notebook, source.parent)
-    nbformat.write(notebook, target)
+    with writing(target):
+        out.mkdir(parents=True, exist_ok=True)
+        try:
+            with _charts("png" if pictures else ""):
+                _run_cells(source, target, parameters)
+        except PapermillExecutionError as error:
+            raise RunFailed(
+                f"cell {error.cell_index} of {target} failed: {error.ename}: {error.evalue}"
+            ) from None
+        notebook = nbformat.read(target, as_version=4)
+        _lighten(notebook)
+        _attach_pictures(notebook, source.parent)
+        nbformat.write(notebook, target)
     # JupyterLab shows the charts of trusted notebooks only; this one ran here.
     NotebookNotary().sign(notebook)
     return target
@@ -216,5 +219,6 @@ def to_html(notebook: Path) -> Path:
     )
     body, _ = exporter.from_filename(str(notebook))
     target = notebook.with_suffix(".html")
-    target.write_text(body)
+    with writing(target):
+        target.write_text(body)
     return target

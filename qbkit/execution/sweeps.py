@@ -7,7 +7,7 @@ import os
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Set
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from filelock import Timeout
+from fsspec import AbstractFileSystem
 
 from qbkit import extras
 from qbkit.arguments import as_path
@@ -114,7 +115,7 @@ def run_sweep(
         early = sum(EARLY_END in found[name] for name in experiments if name in found)
         whole = cube(sweep, ids, found)
         result = SweepResult(whole, failures, len(experiments), len(missing), early)
-        _write(result, url)
+        _write(result, sweep, url)
     return result
 
 
@@ -196,14 +197,29 @@ def publish_sweep(spec: str | Path, out: str | Path, *, engine: str | None = Non
     return write_cube(whole, source)
 
 
-def _write(result: SweepResult, url: str) -> None:
+def _write(result: SweepResult, sweep: Sweep, url: str) -> None:
     """Store the cube and the list of failures."""
     advice = "free space, then start the sweep again: no run is lost"
     with storage(f"cannot write the cube to {url}", advice):
-        put_cube(result.cube, url)
         files, root = opened(url)
+        before = _name_of_cube(files, f"{root}/{CUBE}/.zattrs")
+        put_cube(result.cube, url)
+        if before not in (None, sweep.name):
+            warnings.warn(
+                f"{url} had the cube of the sweep {before!r}, and now has that of {sweep.name!r}; "
+                "give each sweep a folder of its own. The runs of both stay",
+                stacklevel=4,
+            )
         with files.open(f"{root}/{FAILURES}", "w") as file:
             json.dump(result.report(), file, indent=1)
+
+
+def _name_of_cube(files: AbstractFileSystem, attributes: str) -> str | None:
+    """The name of the sweep whose cube has these attributes; None where there is none to read."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        name: str = json.loads(json.loads(files.cat_file(attributes))["sweep"])["name"]
+        return name
+    return None
 
 
 def put_cube(whole: xr.Dataset, url: str) -> None:

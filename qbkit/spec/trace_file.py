@@ -17,7 +17,8 @@ def named_file(words: Sequence[str], form: str) -> Path:
     """The file that words name, whose name may have spaces; ValueError if there is none."""
     file = Path(" ".join(words))
     if not file.is_file():
-        raise ValueError(f"there is no file {str(file)!r}; write {form}")
+        where = "" if file.is_absolute() else f" in {Path.cwd()}"
+        raise ValueError(f"there is no file {str(file)!r}{where}; write {form}")
     return file
 
 

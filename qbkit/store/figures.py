@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 import xarray as xr
 
 from qbkit import measurement
 from qbkit.errors import MetricError
+from qbkit.json_words import in_words, object_of
 from qbkit.metrics import operating_points, summary
 from qbkit.metrics.maps.shares import STEP_S
 from qbkit.traces.run.early_end import EARLY_END
@@ -25,6 +28,40 @@ FIGURES = {
 }
 """Columns of `qbkit.metrics.flows.summary` → attributes of the variable."""
 DECIMALS = 4
+
+
+class _Kept(msgspec.Struct):
+    """What `cube` reads of the figures of a run."""
+
+    labels: list[str]
+    figures: dict[str, list[float | None]]
+    series: list[list[float]]
+    points: list[list[tuple[float, float]]]
+    warnings: list[str]
+    cpu_s: float | None
+    stack_versions: str
+    kernel_version: str
+    measurement_version: Annotated[int, msgspec.Meta(ge=1)] = measurement.PUBLISHED_BEFORE
+    ended_s: list[float | None] | None = None
+
+
+def require_figures(found: Mapping[str, Any]) -> None:
+    """Raise ValueError, with a few words, for what `run_figures` cannot have returned."""
+    try:
+        kept = msgspec.convert(found, _Kept)
+    except msgspec.ValidationError as error:
+        raise ValueError(in_words(error)) from None
+    if lacking := [name for name in FIGURES if name not in kept.figures]:
+        raise ValueError(f"figures has no {lacking[0]}")
+    lists: dict[str, list[Any] | None] = {
+        "series": kept.series,
+        "points": kept.points,
+        EARLY_END: kept.ended_s,
+    }
+    for name, values in {**kept.figures, **lists}.items():
+        if values is not None and len(values) != len(kept.labels):
+            raise ValueError(f"{name} has {len(values)} values, and labels {len(kept.labels)}")
+    object_of(kept.stack_versions)
 
 
 def run_figures(ds: xr.Dataset) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from fsspec import AbstractFileSystem
 from qbkit import extras
 from qbkit.errors import StoreError
 from qbkit.json_words import object_of
+from qbkit.store.figures import require_figures
 
 CUBE = "cube.zarr"
 """The cube of all runs."""
@@ -124,10 +125,10 @@ class Results:
     def _read(self, path: str) -> dict[str, Any]:
         with self._files.open(path) as file:
             try:
-                figures = object_of(file.read())
+                require_figures(figures := object_of(file.read()))
             except ValueError as error:
                 words = "delete it, then start the sweep again: it repeats this run"
-                raise StoreError(f"{path} of {self.url} is damaged ({error}); {words}") from None
+                raise StoreError(f"{path} of {self.url} is damaged: {error}; {words}") from None
         return figures
 
     def path(self, name: str) -> str:

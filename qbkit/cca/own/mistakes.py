@@ -37,6 +37,9 @@ OF_DATASET = (
 TAKEN = {*RECORDED, *OF_DATASET}
 """Names that a controller cannot log."""
 
+READ = ("window_bytes", "pacing_rate_bytes_per_s", "ssthresh_bytes", "is_sending_less")
+"""What the connection reads of a controller, beside what it asks for."""
+
 OPTION = re.compile(r"[a-z][a-z0-9_]*")
 NOT_NEEDED = "hystart"
 """An option that a class may leave out, and has no HyStart then, as Vegas does."""
@@ -151,6 +154,31 @@ def require_free_names(text: str, name: str) -> None:
             raise SpecError(f"controller {name!r} {taken(word)}")
 
 
+def require_effect(text: str, there: type[Controller], name: str) -> None:
+    """Raise SpecError for an attribute that nothing reads, named almost as one that qbkit reads.
+
+    Python makes a new attribute of ``self.window_byte = …``, and the window stays as it is.
+    ``there`` is the class in the source of a controller.
+    """
+    own = {base.__name__ for base in there.__mro__}
+    read = {word for base in there.__mro__[1:] for word in vars(base)} | {*AT_START}
+    made: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ClassDef) and node.name in own:
+            made |= {*_bound(node)}
+        elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
+            read.add(node.attr if isinstance(node, ast.Attribute) else node.id)
+        elif isinstance(node, ast.Constant):
+            read.add(str(node.value))  # as in getattr(self, "gain")
+    asks = [word for word in vars(Controller) if word.startswith(ASKS)]
+    for word in sorted(made - read):
+        if meant := did_you_mean(word, [*READ, *asks]):
+            raise SpecError(
+                f"controller {name!r} sets {word}, which nothing reads{meant}; what a controller "
+                f"sets is {', '.join(READ)}"
+            )
+
+
 def require_silence(text: str, name: str) -> None:
     """Raise SpecError for a ``print`` in the source of a controller.
 
@@ -259,6 +287,17 @@ def taken(word: str) -> str:
 
 def _handlers(kind: type) -> Iterator[str]:
     return (n for n, value in vars(kind).items() if n.startswith(EVENT) and callable(value))
+
+
+def _bound(kind: ast.ClassDef) -> Iterator[str]:
+    """The attributes that the text of a class sets, of itself and of ``self``."""
+    for statement in kind.body:
+        if isinstance(statement, ast.Assign):
+            yield from (t.id for t in statement.targets if isinstance(t, ast.Name))
+    for node in ast.walk(kind):
+        match node:
+            case ast.Attribute(value=ast.Name(id="self"), ctx=ast.Store()):
+                yield node.attr
 
 
 def _logged(text: str) -> Iterator[str]:

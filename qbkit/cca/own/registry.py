@@ -15,6 +15,7 @@ from qbkit.cca.controller import Controller
 from qbkit.cca.names import builtin, builtin_names
 from qbkit.cca.own.mistakes import (
     require_attributes,
+    require_effect,
     require_events,
     require_free_names,
     require_methods,
@@ -135,6 +136,7 @@ def _brought(name: str, kind: Any, file: str, known: dict[str, Any]) -> Brought:
     there = find(name, text)
     require_values(text, there, known, name)
     require_free_names(text, name)
+    require_effect(text, there, name)
     require_silence(text, name)
     return Brought(kind, text, _attributes(kind), there, known)
 
