@@ -203,6 +203,18 @@ def test_a_grid_of_parameters_from_the_command_line(tmp_path):
     assert STAND_IN not in page
 
 
+def test_a_relative_place_to_write_counts_from_where_the_command_runs(tmp_path, monkeypatch):
+    def stop(calls, **_):
+        raise RunFailed(str([call[-1] for call in calls.values()]))
+
+    monkeypatch.setattr(notebooks, "run_calls", stop)
+    monkeypatch.chdir(tmp_path)
+    for place, whole in (("runs", str(tmp_path / "runs")), ("", ""), ("s3://a/b", "s3://a/b")):
+        with pytest.raises(RunFailed) as caught:
+            notebooks.execute_grid("03", tmp_path / "done", {"out": [place]})
+        assert str(caught.value) == str([{"out": whole}])
+
+
 @pytest.mark.parametrize("texts", [["tcp", "tcp"], ["quinn:cubic", "quinn/cubic"]])
 def test_no_two_notebooks_of_a_grid_have_one_name(texts, tmp_path):
     with pytest.raises(SpecError, match="two of the notebooks would be called 02_stack_gallery-"):

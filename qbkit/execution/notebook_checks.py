@@ -38,6 +38,8 @@ INPUTS = (
 VERDICT = "verdict_file"
 WRITTEN = (VERDICT, "publish")
 """Parameters that name what one notebook writes: a file, and a folder."""
+PLACES = (*WRITTEN, "out")
+"""Parameters that name where to write; relative ones count from where the command runs."""
 FALLBACK = "published"
 """A notebook with this parameter shows published results where its default flows cannot run."""
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from qbkit.errors import RunFailed, SpecError, StoreError
 from qbkit.execution.cluster import run_calls
-from qbkit.execution.notebook_checks import require_known, require_runnable
+from qbkit.execution.notebook_checks import PLACES, require_known, require_runnable
 from qbkit.files import writing
 from qbkit.settings import CHARTS, shipped
 
@@ -194,7 +194,7 @@ def execute_grid(
         stem = "-".join([source.stem, *words])
         if stem in stems:
             raise SpecError(f"two of the notebooks would be called {stem}; give each value once")
-        stems[stem] = chosen
+        stems[stem] = {key: _from_here(key, value) for key, value in chosen.items()}
     require_runnable(source, out, list(stems.values()), scheduler)
     calls = {
         stem: (partial(execute, stem=stem, pictures=pictures), name, out, chosen)
@@ -205,6 +205,12 @@ def execute_grid(
     done.warn(str)
     failed = {stem: str(error) for stem, error in done.failed.items()}
     return [out / f"{stem}.ipynb" for stem in stems if stem not in failed], failed
+
+
+def _from_here(key: str, value: Any) -> Any:
+    """A place to write as a whole path, since a notebook runs in the folder of its source."""
+    is_path = key in PLACES and isinstance(value, str) and value and "://" not in value
+    return str(Path(value).resolve()) if is_path else value
 
 
 def to_html(notebook: Path) -> Path:
