@@ -19,7 +19,7 @@ from test_docs import Page
 from test_plots_browser import browser
 
 import qbkit as qb
-from qbkit.atlas import write_atlas
+from qbkit.atlas import again, write_atlas
 from qbkit.atlas.again import sample_size
 from qbkit.atlas.answers import published_answers
 from qbkit.atlas.differences import Difference
@@ -579,3 +579,9 @@ def test_a_changed_file_is_refused(data, tmp_path):
     (copy / "controllers/cubic.nc").write_bytes(b"other")
     with pytest.raises(StoreError, match="is not the file that was published"):
         write_atlas(copy, tmp_path / "out")
+
+
+def test_a_command_quotes_a_setting_of_several_words():
+    setting = {"bottleneck.rate_mbps": 10.0, "bottleneck.preset": "lte seed=2", "seed": 3}
+    words = again._where(setting)
+    assert words == " --rate-mbps 10 --where preset='lte seed=2' --where seed=3"

@@ -64,8 +64,6 @@ def _where(setting: Setting) -> str:
     words = []
     for field, value in setting.items():
         name = field.removeprefix("bottleneck.")
-        option = f"--{name.replace('_', '-')} " if name in OPTIONS else f"--where {name}="
-        words.append(
-            f" {option}{value:g}" if isinstance(value, int | float) else f" {option}{value}"
-        )
+        option = f" --{name.replace('_', '-')} " if name in OPTIONS else f" --where {name}="
+        words.append(option + (f"{value:g}" if isinstance(value, int | float) else quote(value)))
     return "".join(words)
