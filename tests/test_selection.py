@@ -13,6 +13,7 @@ from synthetic import synthetic_run
 
 import qbkit as qb
 from qbkit.chosen_flows import TABLES, chosen_flows
+from qbkit.errors import TraceError
 from qbkit.traces.flow_index import with_flow_index
 
 FLOWS = ("quic-go:cubic", "tcp:bbr", "tcp:reno")
@@ -218,3 +219,11 @@ def test_what_xarray_made_of_runs_says_what_to_use(use, kind: str):
     with pytest.raises(qb.TraceError, match=words):
         use(made())
     assert len(xr.concat([light(1), light(2)], dim="seed").isel(seed=0).qb.summary()) == 2
+
+
+def test_a_log_is_no_run_and_says_what_draws_it():
+    log = xr.Dataset({"sent_time_s": ("sent", [0.0])})
+    with pytest.raises(TraceError, match=r"this is the log of a connection.*root_cause_chart"):
+        log.qb.plot.timeline()
+    with pytest.raises(TraceError, match=r"this is no run; give a dataset that qb.run returns"):
+        xr.Dataset().qb.summary()

@@ -480,6 +480,11 @@ def test_senders_and_base_rtts_are_found(tmp_path):
     assert longer.qb.warnings == [
         "the base RTT cannot be 40 ms: the handshakes took 20.00, 50.00 ms; correct rtt_ms"
     ]
+    shorter = read_pcaps(*paths, flows=flows, rtt_ms=2)
+    assert shorter.qb.warnings == [
+        "the base RTT is 2 ms, and the handshakes took 20.00, 50.00 ms: either the ends answered "
+        "late, or rtt_ms is too small, and so are all RTTs of the run"
+    ]
     write_pcap(paths[0], [(ns + ms, frame) for ns, frame in sorted(after)])
     one_way = read_pcaps(paths[1], paths[0], flows=flows)
     assert np.isnan(one_way.base_rtt_ms).all()

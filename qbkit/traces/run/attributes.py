@@ -97,7 +97,13 @@ def require_run(run: Any) -> None:
     if isinstance(run, xr.Dataset) and "sweep" in run.attrs:
         raise TraceError(CUBE)
     if not isinstance(run, xr.Dataset) or "label" not in run:
-        raise TraceError("this is no run; give a dataset that qb.run returns or qb.load_run opens")
+        log = isinstance(run, xr.Dataset) and "sent_time_s" in run
+        raise TraceError(
+            "this is the log of a connection, and no run: draw it as {'a name': log}, by "
+            "qb.plots.root_cause_chart and its like, or have qb.identify(log) name its controller"
+            if log
+            else "this is no run; give a dataset that qb.run returns or qb.load_run opens"
+        )
     for name, own in DIMENSIONS.items():
         for dim in run[name].dims if name in run else ():
             if dim not in own:

@@ -22,6 +22,8 @@ TOLERANCE = 0.02
 """A base RTT may be given rounded."""
 EARLY_PERCENT = 1.0
 """If more packets than this leave even earlier, the clocks disagree."""
+SLOW_END_MS = 10.0
+"""How long ends may compute in a handshake before the base RTT that was given is doubted."""
 SHORT_WAIT_MS = 2.0
 """Least wait of a queue that is empty at times; a longer one may be propagation, or the clocks'."""
 
@@ -174,6 +176,11 @@ def warnings_of(packets: Matched, seen_ms: FloatArray, rtt_ms: float | None) -> 
     if rtt_ms is not None and (seen_ms < rtt_ms * (1 - TOLERANCE)).any():
         found.append(
             f"the base RTT cannot be {rtt_ms:g} ms: the handshakes took {shown} ms; correct rtt_ms"
+        )
+    elif rtt_ms is not None and (seen_ms > 2 * rtt_ms + SLOW_END_MS).all():
+        found.append(
+            f"the base RTT is {rtt_ms:g} ms, and the handshakes took {shown} ms: either the ends "
+            "answered late, or rtt_ms is too small, and so are all RTTs of the run"
         )
     elif rtt_ms is None and np.isfinite(seen_ms).all():
         found.append(f"the base RTT is that of the handshakes ({shown} ms); give rtt_ms if known")
