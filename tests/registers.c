@@ -156,11 +156,11 @@ static void single_steps(void)
     if (!child) {
         ptrace(PTRACE_TRACEME, 0, 0, 0);
         raise(SIGSTOP);
-        for (int i = 0; i < 20; i++) syscall(SYS_getpid);
+        for (int i = 0; i < 60; i++) syscall(SYS_getpid);
         _exit(7);
     }
     waitpid(child, &status, 0);
-    while (steps < 200 && !ptrace(PTRACE_SINGLESTEP, child, 0, 0)) {
+    while (steps < 1000 && !ptrace(PTRACE_SINGLESTEP, child, 0, 0)) {
         waitpid(child, &status, 0);
         if (!WIFSTOPPED(status)) break;
         steps++;

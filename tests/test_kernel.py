@@ -93,6 +93,16 @@ def test_a_call_of_a_program_switches_no_processes_and_the_kernels_place_is_take
 
 
 @pytest.mark.guest
+@pytest.mark.parametrize("words", [[], ["with the table's place taken"]])
+def test_places_that_call_often_become_jumps_and_do_what_they_did(words):
+    program = compile_c(Path(__file__).with_name("call_sites.c"), "call_sites")
+    said = engines.run_in_guest([str(program), *words])["output"]
+    assert "WRONG" not in said
+    assert said.split()[1::2] == ["ok"] * 9
+    assert said.split()[-1] == "end"
+
+
+@pytest.mark.guest
 def test_processes_that_waited_see_what_the_kernel_mapped_meanwhile():
     assert engines.run_in_guest([sys.executable, "-c", LISTINGS])["output"].split() == ["end"]
 

@@ -53,7 +53,11 @@ PATCHES = {  # the file's stem → a symbol that only the patched kernel has, an
 }
 """0005 needs 0003, 0007 needs 0002 and 0006, 0010 needs all of these: without those they do not fit
 either."""
-WHOLE_FILES = {"sch_*.c": "net/sched", "carrier.c": "arch/um/os-Linux/skas"}
+WHOLE_FILES = {
+    "sch_*.c": "net/sched",
+    "carrier.c": "arch/um/os-Linux/skas",
+    "call_sites.c": "arch/um/os-Linux/skas",
+}
 """Where files of our sources belong in the kernel's tree."""
 LINKED = ("getrandom.c", "huge_pages.c", "with_parent.c")
 """The libraries of `native` that are also linked into a kernel with patch 0010: no library can be

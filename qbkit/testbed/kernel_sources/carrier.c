@@ -7,7 +7,8 @@
  * and mappings are the same, and shared, in all host processes of the guest
  * ("carriers": one for each address space, and the first one). So the signal
  * that a system call raises enters the kernel where it is, and only to return
- * to a program of another address space one carrier hands over to another.
+ * to a program of another address space one carrier hands over to another. From
+ * where a program calls often, it enters the kernel by a jump: see call_sites.c.
  *
  * The kernel remains one thread: all carriers but the running one wait in
  * carrier_switch(), without a stack. Only for x86-64, for time-travel=inf-cpu,
@@ -53,7 +54,7 @@ int using_carriers;
 
 static struct mm_id *running;		/* NULL: the first process */
 static int first_go;
-static unsigned long first_kmaps, kernel_fs;
+static unsigned long first_kmaps;
 
 /* What the kernel mapped for itself: other carriers do so as they go on */
 static struct kmap {
@@ -73,17 +74,22 @@ static mcontext_t *last_context;
 static unsigned long last_fs, last_gs;
 
 /* Used by the assembly below */
-unsigned long carrier_kernel_sp, carrier_switch_sp;
+unsigned long carrier_kernel_sp, carrier_switch_sp, carrier_user_sp, carrier_kernel_fs;
+unsigned long carrier_xmask, carrier_gp_end;
+void *carrier_fp;
 
 void carrier_map_kernel(void);		/* tlb.c */
 void collapse_pages(char *start, size_t length);	/* huge_pages.c */
 void carrier_switch(int *to, int *from);
 void carrier_wait(int *go);
-void carrier_enter_user(unsigned long *gp, void *fp, unsigned long fs_base);
+int carrier_enter_user(unsigned long *gp, unsigned long fs_base);
 void carrier_leave_user(void);
+void carrier_called(void), carrier_called_end(void);
 
 #define PUSH_SAVED "push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15;"
 #define POP_SAVED "pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx;"
+#define FP_AND_MASK \
+	"mov carrier_fp(%rip), %rdi; mov carrier_xmask(%rip), %eax; mov 4 + carrier_xmask(%rip), %edx;"
 
 asm(".pushsection .text\n"
     /* Let another carrier go on with this stack, and wait for our turn. */
@@ -104,18 +110,48 @@ asm(".pushsection .text\n"
     "	mov carrier_switch_sp(%rip), %rsp\n"
     POP_SAVED
     "	ret\n"
-    /* Registers in the order of struct user_regs_struct, as IRETQ wants them */
+    /*
+     * Registers in the order of struct user_regs_struct, as IRETQ wants them. It is
+     * slow, and not needed behind a system call, where RCX says where to go on.
+     */
     "carrier_enter_user:" PUSH_SAVED
     "	mov %rsp, carrier_kernel_sp(%rip)\n"
-    "	wrfsbase %rdx\n"
-    "	mov 472(%rsi), %eax; mov 476(%rsi), %edx; xrstor64 (%rsi)\n"
+    "	lea 23 * 8(%rdi), %rax; mov %rax, carrier_gp_end(%rip)\n"
+    "	wrfsbase %rsi\n"
     "	mov %rdi, %rsp\n"
+    FP_AND_MASK
+    "	xrstor64 (%rdi)\n"
     "	pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx; pop %r11; pop %r10\n"
     "	pop %r9; pop %r8; pop %rax; pop %rcx; pop %rdx; pop %rsi; pop %rdi\n"
     "	add $8, %rsp\n"
-    "	iretq\n"
+    "	cmp %rcx, (%rsp)\n"
+    "	jne 1f\n"
+    "	testb $1, 17(%rsp)\n"					/* single steps */
+    "	jne 1f\n"
+    "	add $16, %rsp\n"
+    "	popfq; pop %rsp\n"
+    "	jmp *%rcx\n"
+    "1:	iretq\n"
+    /* A system call without a signal: RCX is where to go on. See call_sites.c. */
+    ".globl carrier_called\n"
+    "carrier_called:\n"
+    "	mov %rsp, carrier_user_sp(%rip)\n"
+    "	mov carrier_gp_end(%rip), %rsp\n"
+    "	rdgsbase %r11; push %r11; rdfsbase %r11; push %r11\n"
+    "	push $0x2b; push carrier_user_sp(%rip); pushfq; pop %r11; push %r11; push $0x33\n"
+    "	push %rcx; push %rax; push %rdi; push %rsi; push %rdx; push %rcx; push %rax\n"
+    "	push %r8; push %r9; push %r10; push %r11; push %rbx; push %rbp\n"
+    "	push %r12; push %r13; push %r14; push %r15\n"
+    "	cld\n"
+    "	mov carrier_kernel_fs(%rip), %rax; wrfsbase %rax\n"
+    FP_AND_MASK
+    "	xsave64 (%rdi)\n"
+    "	mov $1, %eax\n"
+    "	jmp 1f\n"
+    "carrier_called_end:\n"
     "carrier_leave_user:\n"
-    "	mov carrier_kernel_sp(%rip), %rsp\n"
+    "	xor %eax, %eax\n"
+    "1:	mov carrier_kernel_sp(%rip), %rsp\n"
     POP_SAVED
     "	ret\n"
     ".popsection");
@@ -177,12 +213,17 @@ static void carrier_signal(int sig, siginfo_t *info, void *p)
 	ucontext_t *uc = p;
 	unsigned long ip = uc->uc_mcontext.gregs[REG_RIP];
 
+	if (sig == SIGTRAP && ip >= (unsigned long)carrier_called &&
+	    ip < (unsigned long)carrier_called_end) {	/* a single step into the kernel */
+		uc->uc_mcontext.gregs[REG_EFL] &= ~0x100UL;
+		return;
+	}
 	if (ip >= (unsigned long)_text && ip < (unsigned long)_etext) {
 		hard_handler(sig, info, p);
 		return;
 	}
 	asm volatile("rdfsbase %0; rdgsbase %1; wrfsbase %2"
-		     : "=&r" (last_fs), "=&r" (last_gs) : "r" (kernel_fs) : "memory");
+		     : "=&r" (last_fs), "=&r" (last_gs) : "r" (carrier_kernel_fs) : "memory");
 	last_info = info;
 	last_context = &uc->uc_mcontext;
 	carrier_leave_user();
@@ -208,15 +249,19 @@ void carrier_init(void)
 		.sa_sigaction = carrier_signal,
 		.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER,
 	};
+	struct sched_param priority = { };
 	int i;
 
 	if (using_carriers || time_travel_mode != TT_MODE_INFCPU ||
 	    !(getauxval(AT_HWCAP2) & 2 /* FSGSBASE */) || getenv("QBKIT_MANY_PROGRAMS"))
 		return;
 	using_carriers = 1;
-	asm volatile("rdfsbase %0" : "=r" (kernel_fs));
+	asm volatile("rdfsbase %0" : "=r" (carrier_kernel_fs));
+	carrier_xmask = carrier_xfeatures();
 	for (i = 0; i < ARRAY_SIZE(program_signals); i++)
 		sigaction(program_signals[i], &action, NULL);
+	/* Whom a carrier wakes begins as it sleeps: one switch of the host, not two */
+	syscall(__NR_sched_setscheduler, 0, SCHED_BATCH, &priority);
 	action.sa_sigaction = carrier_ended;
 	action.sa_flags |= SA_RESTART;
 	sigaction(SIGCHLD, &action, NULL);
@@ -338,27 +383,6 @@ int carrier_first_waits(void)
 	return running != NULL;
 }
 
-/* Whether the kernel, its memory and its vmalloc area take some of a range of addresses */
-bool carrier_kernel_overlaps(unsigned long addr, unsigned long len);
-bool carrier_kernel_overlaps(unsigned long addr, unsigned long len)
-{
-	return using_carriers && addr < end_vm && addr + len > uml_physmem;
-}
-
-/* A range whose page tables are gone may hold the kernel */
-static unsigned long unmap_program(unsigned long from, unsigned long to)
-{
-	unsigned long result = 0;
-
-	if (!carrier_kernel_overlaps(from, to - from))
-		return stub_syscall2(__NR_munmap, from, to - from);
-	if (from < uml_physmem)
-		result = stub_syscall2(__NR_munmap, from, uml_physmem - from);
-	if (!result && to > end_vm)
-		result = stub_syscall2(__NR_munmap, end_vm, to - end_vm);
-	return result;
-}
-
 /* Map and unmap what has been queued for the running carrier, as in stub.c */
 static void flush(struct mm_id *mm, struct stub_data *data)
 {
@@ -374,7 +398,7 @@ static void flush(struct mm_id *mm, struct stub_data *data)
 					       sc->mem.prot, MAP_SHARED | MAP_FIXED,
 					       sc->mem.fd, sc->mem.offset);
 		} else {
-			result = unmap_program(sc->mem.addr, sc->mem.addr + sc->mem.length);
+			result = unmap_program(mm, sc->mem.addr, sc->mem.addr + sc->mem.length);
 		}
 		if (result != wanted) {
 			data->err = result;
@@ -394,26 +418,31 @@ void carrier_flush(struct mm_id *mm)
 	carrier_hop(from);
 }
 
-/* Run a program until its next signal, which is returned and described by "info" */
+/* Run a program until its next system call or signal, which is returned and described by "info" */
 int carrier_run(struct mm_id *mm, struct uml_pt_regs *regs, int single_stepping,
 		siginfo_t *info)
 {
-	struct stub_data *data = data_of(mm);
 	unsigned long *gp = regs->gp;
-	void *fp = carrier_fp_state(regs, data);
 
 	carrier_hop(mm);
+	carrier_fp = carrier_fp_state(regs);
 	asm volatile("wrgsbase %0" : : "r" (gp[HOST_GS_BASE]));
 	gp[HOST_EFLAGS] &= ~0x100UL;
 	if (single_stepping)
 		gp[HOST_EFLAGS] |= 0x100;
-	carrier_enter_user(gp, fp, gp[HOST_FS_BASE]);
+	if (carrier_enter_user(gp, gp[HOST_FS_BASE])) {
+		info->si_signo = SIGSYS;
+		info->si_syscall = gp[HOST_ORIG_AX];
+		return SIGSYS;
+	}
 
 	get_regs_from_mc(regs, last_context);
 	gp[HOST_FS_BASE] = last_fs;
 	gp[HOST_GS_BASE] = last_gs;
 	carrier_save_fp(regs, last_context);
 	*info = *last_info;
+	if (info->si_signo == SIGSYS)
+		avoid_signal(mm, gp[HOST_IP], info->si_syscall);
 	if (info->si_signo == SIGSEGV)
 		GET_FAULTINFO_FROM_MC(regs->faultinfo, last_context);
 	return info->si_signo;
