@@ -30,8 +30,8 @@ COMMAND = [
 ]
 TIME_TRAVEL = ["time-travel=inf-cpu", f"time-travel-start={START_NS}"]
 
-MANY_FLOWS = 30
-"""The kernel of a guest with so many keeps a process of its own, which is cheaper then."""
+MANY_TCP_FLOWS = 30
+"""With so many, whose programs call little, the guest's kernel keeps a process of its own."""
 
 MEMORY_FULL = "Kernel mode signal 7"
 """SIGBUS: a page of the file that is the guest's memory cannot be allocated."""
@@ -73,7 +73,8 @@ def run_guest(
     with claim_processor(lambda: on_progress(None)) as processor, measured() as usage:
         words = [*COMMAND, *TIME_TRAVEL] if time_travel else COMMAND
         command = [word.format(guest_mb=plan.guest_mb) for word in words]
-        many = len(plan.data.get("flows", ())) >= MANY_FLOWS
+        of_kernel = [flow for flow in plan.data.get("flows", ()) if flow["name"].startswith("tcp:")]
+        many = len(of_kernel) >= MANY_TCP_FLOWS
         process = _start(command, binary, folder, seed, processor, many)
         console = Console(process, on_progress)
         try:
