@@ -19,7 +19,7 @@ from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.render import RENDERER, mimebundle
 
 _joining: ContextVar[bool] = ContextVar("_joining", default=False)
-"""Whether a chart is being made of others, of which Altair sets but names and parameters anew."""
+"""Whether a chart is being made of others, of which Altair sets new names and parameters."""
 
 
 @contextmanager
@@ -52,7 +52,7 @@ class _Own(alt.TopLevelMixin):
         """A copy, as Altair's is.
 
         `to_dict` asks for one that shares everything, and a chart that is joined of others needs no
-        more. Altair's would combine the charts below anew, and so copy them whole at every level,
+        more. Altair's would combine the charts below again, and so copy them whole at every level,
         which takes most of the time of many panels.
         """
         if deep is not False and not (deep is True and _joining.get()):
