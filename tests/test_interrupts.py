@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -15,9 +16,12 @@ from qbkit.execution.interrupts import start_deaf
 
 def test_an_interrupt_while_deaf_processes_start_is_not_lost():
     done = []
+    over = threading.Event()
+    threading.Thread(target=over.wait).start()  # one that may get the signal
 
     def start() -> None:
         os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.2)
         done.append(True)
 
     # A shell starts what is in its background with interrupts ignored.
@@ -27,6 +31,7 @@ def test_an_interrupt_while_deaf_processes_start_is_not_lost():
             start_deaf(start)
     finally:
         signal.signal(signal.SIGINT, before)
+        over.set()
     assert done == [True]
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 

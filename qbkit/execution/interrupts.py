@@ -19,13 +19,13 @@ def start_deaf(start: Callable[[], object]) -> None:
         start()
         return
     resource_tracker.ensure_running()  # or multiprocessing would start it here, and unblock
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        start()
-    finally:
-        signal.signal(signal.SIGINT, before)
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    # Blocked, which they inherit, and not ignored: another thread of this process would drop it.
+    with uninterrupted():
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 @contextmanager
