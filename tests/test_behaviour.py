@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import json
 import math
@@ -64,52 +65,64 @@ def first_cause(test: Parameters, reference: Parameters) -> str:
     return causes[0].name if causes else ""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("change", "cause"),
-    [
-        ({}, ""),
-        ({"bandwidth_rounds": 10**6}, "bandwidth_filter"),
-        ({"bandwidth_rounds": 2}, "bandwidth_memory_rounds"),
-        ({"window_gain": 3.0}, "window_gain"),
-        ({"cruise_window_gain": 0.5}, "cruise_part"),
-        ({"down_gain": 0.5}, "drain_rate"),
-        ({"drains_fully": True}, "left_in_flight_bdp"),
-        ({"startup_rounds": 12}, "startup_hold_rtts"),
-        ({"drain_gain": 0.8}, "startup_drain_gain"),
-        ({"min_rtt_s": 1e5}, "probe_rtt"),
-        ({"loss_beta": 0.5}, "kept_after_burst"),
-        ({"probe_rtt_ms": 700.0}, "probe_rtt_duration_ms"),
-        ({"probe_rtt_ms": 1600.0}, "probe_rtt_duration_ms"),
-        ({"up_gain": 2.0}, "probe_rate"),
-        ({"cruise_window_gain": 0.7}, "cruise_part"),
-        ({"pacing": False}, "pacing"),
-        ({"pacing_gain_percent": 140.0}, "standing_queue_bdp"),
-        ({"pacing_gain_percent": 115.0}, "standing_queue_bdp"),
-        ({"pacing_gain_percent": 105.0}, "standing_queue_bdp"),
-        ({"pacing_gain_percent": 90.0}, "paced_part"),
-        ({"pacing_gain_percent": 85.0}, "paced_part"),
-        ({"pacing_gain_percent": 80.0}, "probes_reach_bdp"),
-        ({"pacing_gain_percent": 70.0}, "probes_reach_bdp"),
-    ],
-)
-def test_one_change_of_bbr_is_named(unchanged, change, cause):
-    assert first_cause(probed(ChangedBbr, **change), unchanged) == cause
+CAUSES = {
+    ChangedBbr: {
+        "": "",
+        "bandwidth_rounds=1_000_000": "bandwidth_filter",
+        "bandwidth_rounds=2": "bandwidth_memory_rounds",
+        "window_gain=3.0": "window_gain",
+        "cruise_window_gain=0.5": "cruise_part",
+        "down_gain=0.5": "drain_rate",
+        "drains_fully=True": "left_in_flight_bdp",
+        "startup_rounds=12": "startup_hold_rtts",
+        "drain_gain=0.8": "startup_drain_gain",
+        "min_rtt_s=1e5": "probe_rtt",
+        "loss_beta=0.5": "kept_after_burst",
+        "probe_rtt_ms=700.0": "probe_rtt_duration_ms",
+        "probe_rtt_ms=1600.0": "probe_rtt_duration_ms",
+        "up_gain=2.0": "probe_rate",
+        "cruise_window_gain=0.7": "cruise_part",
+        "pacing=False": "pacing",
+        "pacing_gain_percent=140.0": "standing_queue_bdp",
+        "pacing_gain_percent=115.0": "standing_queue_bdp",
+        "pacing_gain_percent=105.0": "standing_queue_bdp",
+        "pacing_gain_percent=90.0": "paced_part",
+        "pacing_gain_percent=85.0": "paced_part",
+        "pacing_gain_percent=80.0": "probes_reach_bdp",
+        "pacing_gain_percent=70.0": "probes_reach_bdp",
+    },
+    FurtherBbr: {
+        "": "",
+        "timer_ms=20.0": "back_to_back_packets",
+        "quantum_packets=10": "back_to_back_packets",
+        "headroom=0.85": "cruise_part",
+        "round_ms=20.0": "bandwidth_memory_rounds",
+    },
+    UnseenBbr: {
+        "": "",
+        "window_gain=4.0": "window_gain",
+        "startup_rounds=9": "startup_hold_rtts",
+        "burst_keeps=0.4": "kept_after_burst",
+        "probe_rtt_every_s=2.0": "probe_rtt_every_s",
+        "probe_s=4.0": "probe_cycle_rtts",
+        "rate_percent=90.0": "paced_part",
+        "rate_percent=122.0": "standing_queue_bdp",
+        "rate_percent=125.0": "standing_queue_bdp",
+    },
+}
+"""Kind of BBR → its option that is changed → the cause that is named."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("change", "cause"),
-    [
-        ({}, ""),
-        ({"timer_ms": 20.0}, "back_to_back_packets"),
-        ({"quantum_packets": 10}, "back_to_back_packets"),
-        ({"headroom": 0.85}, "cruise_part"),
-        ({"round_ms": 20.0}, "bandwidth_memory_rounds"),
-    ],
+    ("kind", "change", "cause"),
+    [(kind, *row) for kind, causes in CAUSES.items() for row in causes.items()],
 )
-def test_one_further_change_of_bbr_is_named(unchanged, change, cause):
-    assert first_cause(probed(FurtherBbr, **change), unchanged) == cause
+def test_one_change_of_bbr_is_named(unchanged, by_the_clock, kind, change, cause):
+    name, _, value = change.partition("=")
+    options = {name: ast.literal_eval(value)} if name else {}
+    reference = by_the_clock if kind is UnseenBbr else unchanged
+    assert first_cause(probed(kind, **options), reference) == cause
 
 
 def test_the_units_of_the_path(unchanged):
@@ -214,25 +227,6 @@ def test_a_probe_that_reaches_further_is_no_lower_cruise():
     usual = {"growth": "probing", "cruise_part": 0.8, "probes_reach_bdp": 1.45}
     test = {"growth": "probing", "cruise_part": 0.6, "probes_reach_bdp": 2.0}
     assert compare(known(**test), known(**usual)) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("change", "cause"),
-    [
-        ({}, ""),
-        ({"window_gain": 4.0}, "window_gain"),
-        ({"startup_rounds": 9}, "startup_hold_rtts"),
-        ({"burst_keeps": 0.4}, "kept_after_burst"),
-        ({"probe_rtt_every_s": 2.0}, "probe_rtt_every_s"),
-        ({"probe_s": 4.0}, "probe_cycle_rtts"),
-        ({"rate_percent": 90.0}, "paced_part"),
-        ({"rate_percent": 122.0}, "standing_queue_bdp"),
-        ({"rate_percent": 125.0}, "standing_queue_bdp"),
-    ],
-)
-def test_one_change_of_a_bbr_that_probes_by_the_clock_is_named(by_the_clock, change, cause):
-    assert first_cause(probed(UnseenBbr, **change), by_the_clock) == cause
 
 
 @pytest.mark.slow

@@ -116,26 +116,32 @@ def test_a_sweep_of_loss_models():
     assert models == ["random", SIMPLE, TIMED]
 
 
+BAD_MODELS = {
+    "burst": "'burst' is no loss model; write random, gemodel P R [1-H",
+    "bursts": "'bursts' has no gap_s; write bursts gap_s=2 length_s=0.1",
+    "bursts gap_s=1": "has no length_s; write bursts gap_s=2",
+    "bursts gap_s=1 length_s=x": "has 'x' where a number must be",
+    "bursts gap_s=1 length_s=1 seed=2": "has no 'seed=2'; write bursts gap_s",
+    "bursts gap_s=1 length_s=1 gap_s=2": "has gap_s twice; keep one",
+    "bursts gap_s=0 length_s=1": "gap_s = 0: input should be greater",
+    "": "'' is no loss model",
+    "gemodel 1": "'gemodel 1' is no loss model",
+    "gemodel 1 x": "'gemodel 1 x' has 'x' where a number must be",
+    "gemodel 1 0": "to_good_percent = 0: input should be greater",
+    "gemodel 101 1": "to_bad_percent = 101: input should be less than or",
+    "gemodel 1 2 3 nan": "has 'nan' where a number must be",
+    "gemodel 1 2 3 4": "loses 3 %, no more than the good one with 4 %",
+}
+"""A text that is no loss model → a part of the sentence."""
+
+
 @pytest.mark.parametrize(
     ("link", "words"),
     [
-        ({"loss_model": "burst"}, "'burst' is no loss model; write random, gemodel P R [1-H"),
-        ({"loss_model": "bursts"}, "'bursts' has no gap_s; write bursts gap_s=2 length_s=0.1"),
-        ({"loss_model": "bursts gap_s=1"}, "has no length_s; write bursts gap_s=2"),
-        ({"loss_model": "bursts gap_s=1 length_s=x"}, "has 'x' where a number must be"),
-        ({"loss_model": "bursts gap_s=1 length_s=1 seed=2"}, "has no 'seed=2'; write bursts gap_s"),
-        ({"loss_model": "bursts gap_s=1 length_s=1 gap_s=2"}, "has gap_s twice; keep one"),
+        *(({"loss_model": text}, words) for text, words in BAD_MODELS.items()),
         ({"loss_model": None}, "'None' is no loss model; write random"),
-        ({"loss_model": "bursts gap_s=0 length_s=1"}, "gap_s = 0: input should be greater"),
         ({"loss_model": {"gap_s": 1}}, "loss_model.length_s is missing"),
         ({"loss_model": TIMED, "loss_percent": 1}, "both set the loss; give one of them"),
-        ({"loss_model": ""}, "'' is no loss model"),
-        ({"loss_model": "gemodel 1"}, "'gemodel 1' is no loss model"),
-        ({"loss_model": "gemodel 1 x"}, "'gemodel 1 x' has 'x' where a number must be"),
-        ({"loss_model": "gemodel 1 0"}, "to_good_percent = 0: input should be greater"),
-        ({"loss_model": "gemodel 101 1"}, "to_bad_percent = 101: input should be less than or"),
-        ({"loss_model": "gemodel 1 2 3 nan"}, "has 'nan' where a number must be"),
-        ({"loss_model": "gemodel 1 2 3 4"}, "loses 3 %, no more than the good one with 4 %"),
         ({"loss_model": {"to_bad_percent": 1}}, "loss_model.to_good_percent is missing"),
         ({"loss_model": SIMPLE, "loss_percent": 1}, "both set the loss; give one of them"),
         ({"loss_direction": "up"}, "should be 'to_receivers', 'to_senders' or 'both'"),

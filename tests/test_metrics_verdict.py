@@ -124,19 +124,18 @@ def test_a_reference_whose_trials_are_all_different_decides_nothing():
 
 
 @pytest.mark.parametrize(
-    ("name", "words", "beside"),
-    [
-        ("quiche:cubic", "quiche's CUBIC", "the kernel's"),
-        ("quinn@0.8.4:cubic", "quinn@0.8.4's CUBIC", "the kernel's"),
-        ("quinn:bbr", "quinn's BBR", "the kernel's CUBIC"),
-        ("openssl:newreno", "openssl's NewReno", "the kernel's CUBIC"),
-        ("quinn:cubic?pacing=false", "quinn's CUBIC with pacing=false", "the kernel's"),
-        ("my controller", "my controller", "the kernel's CUBIC"),
-    ],
+    ("name", "words"),
+    {
+        "quiche:cubic": "quiche's CUBIC beside the kernel's",
+        "quinn@0.8.4:cubic": "quinn@0.8.4's CUBIC beside the kernel's",
+        "quinn:bbr": "quinn's BBR beside the kernel's CUBIC",
+        "openssl:newreno": "openssl's NewReno beside the kernel's CUBIC",
+        "quinn:cubic?pacing=false": "quinn's CUBIC with pacing=false beside the kernel's",
+        "my controller": "my controller beside the kernel's CUBIC",
+    }.items(),
 )
-def test_names_as_one_says_them(name, words, beside):
-    assert spoken(name) == words
-    assert spoken_beside("tcp:cubic", name) == beside
+def test_names_as_one_says_them(name, words):
+    assert f"{spoken(name)} beside {spoken_beside('tcp:cubic', name)}" == words
 
 
 def test_html_has_one_word_in_bold_and_nothing_of_a_name():

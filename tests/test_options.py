@@ -151,36 +151,57 @@ LINKS = {
         "qdisc_options": {"min": 15000, "max": 60000, "probability": 1, "ecn": True},
     },
 }
-CHANGES = {  # option → a value that changes a run, and the link and a time in which it shows (s)
-    "bbr_cwnd_gain_percent": (120, QUIET, 2),
-    "bbr_drain_pacing_gain": (0.9, QUIET, 2),
-    "bbr_loss_threshold_percent": (10, LOSSY, 8),
-    "bbr_min_rtt_window_ms": (2000, QUIET, 4),
-    "bbr_probe_bw_cwnd_gain": (1.2, QUIET, 2),
-    "bbr_probe_down_pacing_gain": (0.5, QUIET, 4),
-    "bbr_probe_rtt_cwnd_gain": (0.9, QUIET, 12),
-    "bbr_probe_rtt_ms": (1000, QUIET, 12),
-    "bbr_probe_up_gain_percent": (200, QUIET, 4),
-    "bbr_probe_up_pacing_gain": (2.0, QUIET, 4),
-    "bbr_startup_pacing_gain": (1.5, QUIET, 2),
-    "clock_granularity_us": (50_000, QUIET, 2),
-    "connection_options": ("1RTT", QUIET, 2),
-    "copa_slow_start_delta": (0.1, QUIET, 2),
-    "copa_steady_delta": (0.1, QUIET, 2),
-    "copa_use_standing_rtt": (False, QUIET, 2),
-    "ecn": (True, MARKING, 2),
-    "hystart_plus_plus": (True, DEEP, 2),
-    "initial_rtt_ms": (1000, LOSSY, 4),
-    "initial_ssthresh_packets": (10, QUIET, 2),
-    "max_ack_delay_ms": (1, QUIET, 2),
-    "max_pacing_rate_mbps": (5, QUIET, 2),
-    "min_window_packets": (20, LOSSY, 2),
-    "mtu_discovery": (True, QUIET, 2),
-    "packet_threshold": (30, QUIET, 2),
-    "pacing_granularity_ms": (50, QUIET, 2),
-    "search": (True, DEEP, 2),
-    "segmentation": (False, QUIET, 2),
+CHANGES = {
+    "bbr_cwnd_gain_percent": 120,
+    "bbr_drain_pacing_gain": 0.9,
+    "bbr_loss_threshold_percent": 10,
+    "bbr_min_rtt_window_ms": 2000,
+    "bbr_probe_bw_cwnd_gain": 1.2,
+    "bbr_probe_down_pacing_gain": 0.5,
+    "bbr_probe_rtt_cwnd_gain": 0.9,
+    "bbr_probe_rtt_ms": 1000,
+    "bbr_probe_up_gain_percent": 200,
+    "bbr_probe_up_pacing_gain": 2.0,
+    "bbr_startup_pacing_gain": 1.5,
+    "clock_granularity_us": 50_000,
+    "connection_options": "1RTT",
+    "copa_slow_start_delta": 0.1,
+    "copa_steady_delta": 0.1,
+    "copa_use_standing_rtt": False,
+    "ecn": True,
+    "hystart_plus_plus": True,
+    "initial_rtt_ms": 1000,
+    "initial_ssthresh_packets": 10,
+    "max_ack_delay_ms": 1,
+    "max_pacing_rate_mbps": 5,
+    "min_window_packets": 20,
+    "mtu_discovery": True,
+    "packet_threshold": 30,
+    "pacing_granularity_ms": 50,
+    "search": True,
+    "segmentation": False,
 }
+"""Option → a value that changes a run."""
+LINK_OF = {
+    "bbr_loss_threshold_percent": LOSSY,
+    "ecn": MARKING,
+    "hystart_plus_plus": DEEP,
+    "initial_rtt_ms": LOSSY,
+    "min_window_packets": LOSSY,
+    "search": DEEP,
+}
+"""Option → the link on which that shows, if not `QUIET`."""
+SECONDS = {
+    "bbr_loss_threshold_percent": 8,
+    "bbr_min_rtt_window_ms": 4,
+    "bbr_probe_down_pacing_gain": 4,
+    "bbr_probe_rtt_cwnd_gain": 12,
+    "bbr_probe_rtt_ms": 12,
+    "bbr_probe_up_gain_percent": 4,
+    "bbr_probe_up_pacing_gain": 4,
+    "initial_rtt_ms": 4,
+}
+"""Option → the time in which it does (s), if not 2."""
 OF_BBR = {"connection_options": "bbr"}
 """What that value of `CHANGES` concerns."""
 SHOWN_ABOVE = {
@@ -208,7 +229,8 @@ def test_an_option_changes_the_packets(name: str, option: str):
     stack = stacks.get(name)
     if not stack.status().ready:
         pytest.skip(stack.status().reason)
-    value, link, duration_s = CHANGES[option]
+    value = CHANGES[option]
+    link, duration_s = LINK_OF.get(option, QUIET), SECONDS.get(option, 2)
     flow = f"{name}:{OF_BBR.get(option) or stack.controllers_of(option)[0]}"
     seen = usual_packets(flow, link, duration_s), packets(flow, link, duration_s, {option: value})
     assert any(changed(one, other) for one, other in zip(*seen, strict=True))
