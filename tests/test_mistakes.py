@@ -37,7 +37,7 @@ OF_RECEIVERS = [
 OF_SECOND_CONNECTIONS = [
     ("lsquic:cubic?resume=0rtt", "lsquic has one connection in a flow; noq, picoquic, quic-go"),
     ("quinn@0.11.5:cubic?resume=0rtt", "can have a second one that resumes"),
-    ("quinn:cubic?resume=2rtt", "no connection resumes by '2rtt'; write 0rtt"),
+    ("quinn:cubic?resume=2rtt", "there is no resume '2rtt'; write 0rtt"),
     ("quinn:cubic?resume=0rtt mb=1", "resume 0rtt has no 'mb=1'; write 0rtt"),
     ("quinn:cubic?resume=0rtt kb=0", "kb = 0: input should be greater"),
     ("quinn:cubic?resume=0rtt&role=server", "leave out role, or resume"),

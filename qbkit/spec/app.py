@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from qbkit.spec.base import TextSpec
 from qbkit.spec.trace_file import named_file, read_steps
-from qbkit.spec.words import settings, timed
+from qbkit.spec.words import kind_and_settings, timed
 
 MOST_OBJECTS = 5000
 LEAST_KB = 0.001
@@ -100,13 +100,10 @@ class App(TextSpec):
     def of(cls, text: str) -> Self:
         """The application that a text describes; raises ValueError for others."""
         kind, *words = text.split() or [""]
-        if kind not in SETTINGS:
-            raise ValueError(f"there is no app {text!r}; write {FORMS}")
         if kind == "objects":
             return cls(kind="objects", objects=_objects(words))
         names = cls.model_fields.keys() - {"kind", "objects"}
-        fields = settings(words, names, f"app {kind}", FORMS)
-        return cls(kind=kind, **fields)  # type: ignore[arg-type]
+        return cls(**kind_and_settings(text, dict.fromkeys(SETTINGS, names), "app", FORMS))
 
     def __str__(self) -> str:
         """The text of which `of` makes this application."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import itertools
 import re
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -129,25 +130,41 @@ class Criterion(Spec):
         return self
 
 
-class Book(Spec):
-    """Criteria, and the controllers that every sender is compared with."""
+class TitlePage(Spec):
+    """What a book says of itself."""
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    name: str
     title: str
     version: int = Field(ge=1)
     source: str
-    """The document that the questions come from."""
+    """The document that it is made from."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> list[str]:
+        """What its parts are called."""
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        if twice := repeated(self.parts):
+            raise ValueError(f"the book has {twice[0]} twice")
+        return self
+
+
+class Book(TitlePage):
+    """Criteria, and the controllers that every sender is compared with."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     standards: tuple[str, ...] = Field(default=("tcp:reno", "tcp:cubic"), min_length=1)
     """The standard controllers: the bar."""
     others: tuple[str, ...] = ("tcp:bbr",)
     """Shown beside them."""
     criteria: tuple[Criterion, ...] = Field(min_length=1)
 
-    @model_validator(mode="after")
-    def _distinct(self) -> Book:
-        if twice := repeated([criterion.section for criterion in self.criteria]):
-            raise ValueError(f"the book has section {twice[0]} twice")
-        return self
+    @property
+    def parts(self) -> list[str]:
+        """Its sections."""
+        return [f"section {criterion.section}" for criterion in self.criteria]
 
     @property
     def scenarios(self) -> list[tuple[Criterion, Scenario]]:

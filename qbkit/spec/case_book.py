@@ -11,8 +11,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from qbkit.spec.base import Spec
-from qbkit.spec.book import Scenario, Setting, require_span
-from qbkit.spec.words import repeated
+from qbkit.spec.book import Scenario, Setting, TitlePage, require_span
 
 LAST_S = 0.001
 
@@ -115,21 +114,16 @@ class Case(Spec):
         return {"capacity": f"0:{rate_mbps:g} {at_s:.4f}:{after_mbps:g}"}
 
 
-class CaseBook(Spec):
+class CaseBook(TitlePage):
     """The cases of a draft."""
 
-    name: str
-    title: str
-    version: int = Field(ge=1)
-    source: str
     controllers: str = ""
     """What the name of a controller must have in it, such as ``bbr``; by default, nothing."""
     version_1: tuple[str, ...] = ()
     """Senders that are known to implement the controller's first version."""
     cases: tuple[Case, ...] = Field(min_length=1)
 
-    @model_validator(mode="after")
-    def _distinct(self) -> CaseBook:
-        if twice := repeated([case.number for case in self.cases]):
-            raise ValueError(f"the book has case {twice[0]} twice")
-        return self
+    @property
+    def parts(self) -> list[str]:
+        """Its cases."""
+        return [f"case {case.number}" for case in self.cases]

@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from qbkit.spec.base import TextSpec
-from qbkit.spec.words import number, settings
+from qbkit.spec.words import kind_and_settings, number, settings
 
 RECEIVERS = {"optimistic": "ahead_packets", "withholds": "every_ms"}
 """Kind of receiver → its setting."""
@@ -42,13 +42,11 @@ class Receiver(TextSpec):
     @classmethod
     def of(cls, text: str) -> Self:
         """The receiver that a text describes; raises ValueError for others."""
-        kind, *words = text.split() or [""]
-        if kind not in RECEIVERS:
-            if words or not kind:
-                raise ValueError(f"there is no receiver {text!r}; write {RECEIVER_FORMS}")
-            return cls(kind="stack", stack=kind)
-        found = settings(words, {RECEIVERS[kind]}, f"receiver {kind}", RECEIVER_FORMS)
-        return cls(kind=kind, **found)  # type: ignore[arg-type]
+        words = text.split()
+        if len(words) == 1 and words[0] not in RECEIVERS:
+            return cls(kind="stack", stack=words[0])
+        names = {kind: (name,) for kind, name in RECEIVERS.items()}
+        return cls(**kind_and_settings(text, names, "receiver", RECEIVER_FORMS))
 
     def __str__(self) -> str:
         """The text of which `of` makes this receiver."""

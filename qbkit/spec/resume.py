@@ -7,9 +7,9 @@ from typing import Literal, Self
 from pydantic import Field
 
 from qbkit.spec.base import TextSpec
-from qbkit.spec.words import settings
+from qbkit.spec.words import kind_and_settings
 
-KINDS = ("0rtt", "1rtt")
+SETTINGS = dict.fromkeys(("0rtt", "1rtt"), ("kb", "pause_s"))
 FORMS = "0rtt [kb=100] [pause_s=1], or 1rtt [kb=100] [pause_s=1]"
 
 
@@ -28,11 +28,7 @@ class Resume(TextSpec):
     @classmethod
     def of(cls, text: str) -> Self:
         """The second connection that a text describes; raises ValueError for others."""
-        kind, *words = text.split() or [""]
-        if kind not in KINDS:
-            raise ValueError(f"no connection resumes by {kind!r}; write {FORMS}")
-        found = settings(words, {"kb", "pause_s"}, f"resume {kind}", FORMS)
-        return cls(kind=kind, **found)  # type: ignore[arg-type]
+        return cls(**kind_and_settings(text, SETTINGS, "resume", FORMS))
 
     def __str__(self) -> str:
         """The text of which `of` makes this."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 
@@ -44,3 +44,16 @@ def settings(
             raise ValueError(f"{what} has {name} twice; keep one")
         found[name] = number(value, word)
     return found
+
+
+def kind_and_settings(
+    text: str, names: Mapping[str, Collection[str]], what: str, forms: str
+) -> dict[str, Any]:
+    """The kind and the numbers in a text such as ``rate mbps=5``; ``names`` are those of each kind.
+
+    Raises ValueError for another kind, and as `settings` does.
+    """
+    kind, *words = text.split() or [""]
+    if kind not in names:
+        raise ValueError(f"there is no {what} {text!r}; write {forms}")
+    return {"kind": kind, **settings(words, names[kind], f"{what} {kind}", forms)}

@@ -29,10 +29,10 @@ FLAGS = ("-S", "-s", "-P")
 class AioQuic(Stack):
     """The aioquic of this Python environment, run in the guest by an interpreter like its own."""
 
-    name: ClassVar[str] = "aioquic"
-    source: ClassVar[str] = "the Python package aioquic"
-    ip6: ClassVar[bool] = True
-    apps: ClassVar[tuple[str, ...]] = APPS
+    name = "aioquic"
+    source = "the Python package aioquic"
+    ip6 = True
+    apps = APPS
     options: ClassVar[dict[str, str]] = {"qlog": "write a full qlog"}
     package: ClassVar[str] = DRIVER.name
     """The package that Python runs."""

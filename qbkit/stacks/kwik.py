@@ -43,17 +43,17 @@ FLAGS = (
 class Kwik(JavaStack):
     """Our small Java driver of kwik."""
 
-    name: ClassVar[str] = "kwik"
-    source: ClassVar[str] = "Maven artifact tech.kwik:kwik; LGPL 3"
-    controller_names: ClassVar[tuple[str, ...]] = ("newreno",)
-    sources: ClassVar[Path] = SOURCES
-    flags: ClassVar[tuple[str, ...]] = FLAGS
-    certificate: ClassVar[str] = "browser-"
+    name = "kwik"
+    source = "Maven artifact tech.kwik:kwik; LGPL 3"
+    controller_names = ("newreno",)
+    sources = SOURCES
+    flags = FLAGS
+    certificate = "browser-"
     tools: ClassVar[dict[str, str]] = {
         "javac": f"a JDK of Java {JAVA} or newer",
         BATCH[0]: "util-linux",
     }
-    reports: ClassVar[tuple[str, ...]] = (*JavaStack.reports, "latest_rtt_ms", "lost_packets")
+    reports = (*JavaStack.reports, "latest_rtt_ms", "lost_packets")
 
     def version(self) -> str:
         """Version of kwik, and of our driver."""

@@ -63,20 +63,20 @@ BORINGSSL_FLAGS = (
 class Lsquic(CStack):
     """Our small C driver of lsquic."""
 
-    name: ClassVar[str] = "lsquic"
-    serves: ClassVar[bool] = True
-    number: ClassVar[str] = VERSION
-    source: ClassVar[str] = (
+    name = "lsquic"
+    serves = True
+    number = VERSION
+    source = (
         "C sources in the crates bun_lsquic_sys and bun_boringssl_sys, a third party's copies; "
         "MIT and Apache 2.0 licences"
     )
-    controller_names: ClassVar[tuple[str, ...]] = ("cubic", "bbr", "adaptive")
+    controller_names = ("cubic", "bbr", "adaptive")
     """``adaptive``, its default, is CUBIC up to an RTT of 1.5 ms."""
-    certificate: ClassVar[str] = "browser-"
+    certificate = "browser-"
     tools: ClassVar[dict[str, str]] = {"g++": "g++"}
-    links: ClassVar[tuple[str, ...]] = ("-lstdc++", "-lm")
-    minutes: ClassVar[int] = 3
-    reports: ClassVar[tuple[str, ...]] = (
+    links = ("-lstdc++", "-lm")
+    minutes = 3
+    reports = (
         "cwnd_bytes",
         "srtt_ms",
         "min_rtt_ms",

@@ -29,21 +29,21 @@ MOST = {"min_kbps": 1e6, "start_kbps": 1e6, "max_mbps": 1e3, "fps": 240.0}
 class Media(GoStack):
     """Our Go driver of pion's interceptors and of scream-go."""
 
-    name: ClassVar[str] = "media"
-    source: ClassVar[str] = "Go modules pion/interceptor and mengelbart/scream-go"
-    controller_names: ClassVar[tuple[str, ...]] = tuple(MODULES)
-    module: ClassVar[str] = MODULES["gcc"]
-    sources: ClassVar[Path] = Path(__file__).parent / "drivers/media"
+    name = "media"
+    source = "Go modules pion/interceptor and mengelbart/scream-go"
+    controller_names = tuple(MODULES)
+    module = MODULES["gcc"]
+    sources = Path(__file__).parent / "drivers/media"
     tools: ClassVar[dict[str, str]] = {**GO, "g++": "g++"}
-    minutes: ClassVar[int] = 2
-    cgo: ClassVar[bool] = True
-    flags: ClassVar[tuple[str, ...]] = (
+    minutes = 2
+    cgo = True
+    flags = (
         "-trimpath",
         "-tags=netgo,osusergo",
         "-ldflags=-s -w -linkmode external -extldflags -static",
     )
-    bulk: ClassVar[bool] = False
-    reports: ClassVar[tuple[str, ...]] = ("pacing_rate_mbps", "delivery_rate_mbps", "latest_rtt_ms")
+    bulk = False
+    reports = ("pacing_rate_mbps", "delivery_rate_mbps", "latest_rtt_ms")
     options: ClassVar[dict[str, str]] = {
         "min_kbps": "least target rate in kbit/s; 150 by default (gcc: unless 10 % are lost)",
         "start_kbps": "first target rate in kbit/s; 1000 by default",

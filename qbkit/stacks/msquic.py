@@ -11,13 +11,12 @@ from qbkit.stacks.toolchains.rust import CMAKE, RustStack
 class MsQuic(RustStack):
     """Our small Rust driver of msquic."""
 
-    name: ClassVar[str] = "msquic"
-    source: ClassVar[str] = "crate msquic"
-    controller_names: ClassVar[tuple[str, ...]] = ("cubic", "bbr")
-    crate: ClassVar[str] = "msquic"
+    name = crate = "msquic"
+    source = "crate msquic"
+    controller_names = ("cubic", "bbr")
     tools: ClassVar[dict[str, str]] = {**CMAKE, "perl": "perl", "libnuma.a": "libnuma-dev"}
-    minutes: ClassVar[int] = 6
-    ip6: ClassVar[bool] = False
+    minutes = 6
+    ip6 = False
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets",
         "pacing": "false: no pacing",

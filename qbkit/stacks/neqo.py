@@ -15,12 +15,12 @@ from qbkit.stacks.registry import register
 class Neqo(BrowserStack):
     """Firefox; the preference network.http.http3.cc_algorithm chooses its controller."""
 
-    name: ClassVar[str] = "neqo"
-    source: ClassVar[str] = "Debian's package firefox-esr"
-    browser: ClassVar[str] = "firefox"
+    name = "neqo"
+    source = "Debian's package firefox-esr"
+    browser = "firefox"
     # Most runs are identical, but on a busy machine two runs of NewReno once differed in some
     # packets (by 0.1 % of the goodput). The cause is not known yet.
-    deterministic: ClassVar[bool] = False
+    deterministic = False
     packages: ClassVar[dict[str, str]] = {"firefox-esr": "/usr/lib/firefox-esr/firefox-esr"}
     options: ClassVar[dict[str, str]] = {
         "qlog": "write a full qlog",

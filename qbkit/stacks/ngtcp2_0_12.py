@@ -5,8 +5,6 @@ The release after it, 1.0.0, supports the newer BBR alone ("Support latest bbr o
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from qbkit.stacks.ngtcp2 import CLIENT, PACKAGES, RECEIVER, Ngtcp2
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains.debian import DebianPrograms
@@ -15,11 +13,9 @@ from qbkit.stacks.toolchains.debian import DebianPrograms
 class Ngtcp2012(Ngtcp2):
     """The same programs of an older release."""
 
-    name: ClassVar[str] = "ngtcp2-0.12"
-    source: ClassVar[str] = "packages ngtcp2-client and ngtcp2-server of Debian 12"
-    debian: ClassVar[DebianPrograms] = DebianPrograms(
-        "ngtcp2-0.12", "bookworm", PACKAGES, (CLIENT, RECEIVER)
-    )
+    name = "ngtcp2-0.12"
+    source = "packages ngtcp2-client and ngtcp2-server of Debian 12"
+    debian = DebianPrograms("ngtcp2-0.12", "bookworm", PACKAGES, (CLIENT, RECEIVER))
 
     def controllers(self) -> tuple[str, ...]:
         """``bbr`` is the first version, ``bbr2`` the second."""

@@ -40,19 +40,19 @@ LIBRARIES = ("libssl.a", "libcrypto.a")
 class OpenSsl(CStack):
     """Our small C driver of OpenSSL."""
 
-    name: ClassVar[str] = "openssl"
-    serves: ClassVar[bool] = True
-    number: ClassVar[str] = VERSION
-    source: ClassVar[str] = "C sources in the crate openssl-src; Apache 2.0 licence"
-    controller_names: ClassVar[tuple[str, ...]] = ("newreno",)
+    name = "openssl"
+    serves = True
+    number = VERSION
+    source = "C sources in the crate openssl-src; Apache 2.0 licence"
+    controller_names = ("newreno",)
     tools: ClassVar[dict[str, str]] = {"make": "make", "perl": "perl"}
     # As the library is compiled: without it, its internal lists have more fields.
-    defines: ClassVar[tuple[str, ...]] = ("-DNDEBUG",)
-    links: ClassVar[tuple[str, ...]] = ("-ldl",)
-    minutes: ClassVar[int] = 3
-    most_window_bytes: ClassVar[int] = 6 << 20
+    defines = ("-DNDEBUG",)
+    links = ("-ldl",)
+    minutes = 3
+    most_window_bytes = 6 << 20
     options: ClassVar[dict[str, str]] = {"qlog": "write a full qlog"}
-    reports: ClassVar[tuple[str, ...]] = (*CStack.reports, "latest_rtt_ms", "min_rtt_ms")
+    reports = (*CStack.reports, "latest_rtt_ms", "min_rtt_ms")
 
     def crate(self) -> CrateSources:
         """The crate with the sources."""

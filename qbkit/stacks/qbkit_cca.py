@@ -34,12 +34,12 @@ def all_options() -> dict[str, Option]:
 class QbkitCca(AioQuic):
     """aioquic and its driver, with the controllers of `qbkit.cca` in place of its own."""
 
-    name: ClassVar[str] = "qbkit"
-    source: ClassVar[str] = "controllers of this package, on aioquic"
-    bulk_only: ClassVar[tuple[str, ...]] = ("fq-detect",)  # it probes with two connections
-    ip6: ClassVar[bool] = False  # its ECN is that of IPv4
-    package: ClassVar[str] = CARRIER.name
-    reports: ClassVar[tuple[str, ...]] = (*AioQuic.reports, "lost_packets")
+    name = "qbkit"
+    source = "controllers of this package, on aioquic"
+    bulk_only = ("fq-detect",)  # it probes with two connections
+    ip6 = False  # its ECN is that of IPv4
+    package = CARRIER.name
+    reports = (*AioQuic.reports, "lost_packets")
     options: ClassVar[dict[str, str]] = {
         **{name: option.what for name, option in all_options().items()},
         **AioQuic.options,

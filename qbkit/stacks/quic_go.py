@@ -32,15 +32,15 @@ BY_ENVIRONMENT = 'os.Getenv("QUIC_GO_CONTROLLER") != "cubic",'
 class QuicGo(GoStack):
     """Our small Go driver of quic-go."""
 
-    name: ClassVar[str] = "quic-go"
-    source: ClassVar[str] = f"Go module {MODULE}; CUBIC by one changed Boolean"
-    controller_names: ClassVar[tuple[str, ...]] = ("cubic", "reno")
-    module: ClassVar[str] = MODULE
-    sources: ClassVar[Path] = SOURCES
-    changes: ClassVar[tuple[str, ...]] = (CHOICE, HARD_CODED, BY_ENVIRONMENT)
-    ip6: ClassVar[bool] = True
+    name = "quic-go"
+    source = f"Go module {MODULE}; CUBIC by one changed Boolean"
+    controller_names = ("cubic", "reno")
+    module = MODULE
+    sources = SOURCES
+    changes = (CHOICE, HARD_CODED, BY_ENVIRONMENT)
+    ip6 = True
     serves = resumes = True
-    apps: ClassVar[tuple[str, ...]] = APPS
+    apps = APPS
     reads_slowly = offers_window = True
     options: ClassVar[dict[str, str]] = {"qlog": "write a full qlog"}
 

@@ -17,14 +17,13 @@ from qbkit.stacks.toolchains.rust import CMAKE, RustStack
 class Quiche(RustStack):
     """Our small driver, which gives quiche a socket and a clock."""
 
-    name: ClassVar[str] = "quiche"
-    source: ClassVar[str] = "crate quiche"
-    controller_names: ClassVar[tuple[str, ...]] = ("cubic", "reno", "bbr2")
-    crate: ClassVar[str] = "quiche"
-    certificate: ClassVar[str] = "browser-"
+    name = crate = "quiche"
+    source = "crate quiche"
+    controller_names = ("cubic", "reno", "bbr2")
+    certificate = "browser-"
     tools: ClassVar[dict[str, str]] = {**CMAKE, "libclang": "libclang-dev"}
-    minutes: ClassVar[int] = 5
-    reports: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "srtt_ms", "lost_packets")
+    minutes = 5
+    reports = ("cwnd_bytes", "srtt_ms", "lost_packets")
     reads_slowly = offers_window = False
     serves = resumes = True
     options: ClassVar[dict[str, str]] = {

@@ -20,16 +20,16 @@ from qbkit.stacks.toolchains.rust import CMAKE, RustStack, workspace_beside
 class Quiche07(RustStack):
     """Our small driver of an old release, beside `qbkit.stacks.quiche`."""
 
-    name: ClassVar[str] = "quiche-0.7"
-    source: ClassVar[str] = "crate quiche, version 0.7.0"
-    controller_names: ClassVar[tuple[str, ...]] = ("cubic", "reno")
-    crate: ClassVar[str] = "quiche"
-    workspace: ClassVar[Path] = Path(__file__).parent / "drivers/rust-quiche-0.7"
+    name = "quiche-0.7"
+    source = "crate quiche, version 0.7.0"
+    controller_names = ("cubic", "reno")
+    crate = "quiche"
+    workspace = Path(__file__).parent / "drivers/rust-quiche-0.7"
     reads_slowly = offers_window = False
-    certificate: ClassVar[str] = "browser-"
+    certificate = "browser-"
     tools: ClassVar[dict[str, str]] = CMAKE
-    minutes: ClassVar[int] = 3
-    reports: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "srtt_ms", "lost_packets")
+    minutes = 3
+    reports = ("cwnd_bytes", "srtt_ms", "lost_packets")
     options: ClassVar[dict[str, str]] = {"hystart": "false: CUBIC and Reno without HyStart++"}
 
     def for_app(self) -> Stack:

@@ -5,21 +5,20 @@ from __future__ import annotations
 from typing import ClassVar
 
 from qbkit.stacks.registry import register
-from qbkit.stacks.toolchains.preload import EVENT_LOOP, Library, Preloading
+from qbkit.stacks.toolchains.preload import EVENT_LOOP, Preloading
 from qbkit.stacks.toolchains.rust import RustStack
 
 
 class Quinn(Preloading, RustStack):
     """Our small tokio driver of quinn."""
 
-    name: ClassVar[str] = "quinn"
-    source: ClassVar[str] = "crate quinn"
-    controller_names: ClassVar[tuple[str, ...]] = ("cubic", "newreno", "bbr")
+    name = crate = "quinn"
+    source = "crate quinn"
+    controller_names = ("cubic", "newreno", "bbr")
     serves = resumes = True
-    crate: ClassVar[str] = "quinn"
-    transport_crate: ClassVar[str] = "quinn-proto"
-    preloaded: ClassVar[Library] = EVENT_LOOP
-    most_window_bytes: ClassVar[int] = 1 << 30
+    transport_crate = "quinn-proto"
+    preloaded = EVENT_LOOP
+    most_window_bytes = 1 << 30
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets of 1200 bytes",
         "ack_every_packets": "the receiver acknowledges every n-th packet (ACK Frequency)",

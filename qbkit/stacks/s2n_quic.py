@@ -12,18 +12,17 @@ from qbkit.stacks.toolchains.rust import RustStack
 class S2nQuic(RustStack):
     """Our small tokio driver of s2n-quic."""
 
-    name: ClassVar[str] = "s2n-quic"
-    source: ClassVar[str] = "crate s2n-quic"
-    controller_names: ClassVar[tuple[str, ...]] = ("cubic", "bbr")
-    serves: ClassVar[bool] = True
-    crate: ClassVar[str] = "s2n-quic"
-    transport_crate: ClassVar[str] = "s2n-quic-transport"
+    name = crate = "s2n-quic"
+    source = "crate s2n-quic"
+    controller_names = ("cubic", "bbr")
+    serves = True
+    transport_crate = "s2n-quic-transport"
     tools: ClassVar[dict[str, str]] = {"cc": "gcc"}
     # aws-lc would seed itself by timing the processor, and abort because virtual time is regular.
     build_env: ClassVar[dict[str, str]] = {"AWS_LC_SYS_NO_JITTER_ENTROPY": "1"}
-    minutes: ClassVar[int] = 4
-    most_window_bytes: ClassVar[int] = 1 << 30
-    apps: ClassVar[tuple[str, ...]] = tuple(name for name in APPS if name != "onoff")
+    minutes = 4
+    most_window_bytes = 1 << 30
+    apps = tuple(name for name in APPS if name != "onoff")
     """Not ``onoff``: how much is unsent when it is switched off cannot be limited."""
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets",

@@ -41,10 +41,10 @@ class Tcp(Stack):
     offsets that Linux adds to time stamps (tests/test_tcp_controllers.py).
     """
 
-    name: ClassVar[str] = "tcp"
-    source: ClassVar[str] = "the Linux kernel that runs the experiment"
-    most_window_bytes: ClassVar[int] = 1 << 30
-    apps: ClassVar[tuple[str, ...]] = APPS
+    name = "tcp"
+    source = "the Linux kernel that runs the experiment"
+    most_window_bytes = 1 << 30
+    apps = APPS
     reads_slowly = offers_window = ip6 = serves = resumes = True
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in segments",

@@ -11,14 +11,13 @@ from qbkit.stacks.toolchains.rust import CMAKE, RustStack
 class Tquic(RustStack):
     """Our small driver, which gives tquic a socket and a clock."""
 
-    name: ClassVar[str] = "tquic"
-    source: ClassVar[str] = "crate tquic"
-    controller_names: ClassVar[tuple[str, ...]] = ("cubic", "bbr", "bbr3", "copa")
+    name = crate = "tquic"
+    source = "crate tquic"
+    controller_names = ("cubic", "bbr", "bbr3", "copa")
     """All of this version but the dummy."""
-    crate: ClassVar[str] = "tquic"
-    certificate: ClassVar[str] = "browser-"
+    certificate = "browser-"
     tools: ClassVar[dict[str, str]] = CMAKE
-    minutes: ClassVar[int] = 4
+    minutes = 4
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets",
         "min_window_packets": "least congestion window in packets",

@@ -18,17 +18,17 @@ from qbkit.stacks.toolchains.golang import GoStack
 class XNetQuic(GoStack):
     """Our small Go driver of x/net/quic."""
 
-    name: ClassVar[str] = "x-net-quic"
-    module: ClassVar[str] = "golang.org/x/net"
-    source: ClassVar[str] = f"Go module {module}, its package quic; BSD licence"
-    ip6: ClassVar[bool] = True
-    apps: ClassVar[tuple[str, ...]] = APPS
+    name = "x-net-quic"
+    module = "golang.org/x/net"
+    source = f"Go module {module}, its package quic; BSD licence"
+    ip6 = True
+    apps = APPS
     reads_slowly = offers_window = True
-    controller_names: ClassVar[tuple[str, ...]] = ("reno",)
+    controller_names = ("reno",)
     """The NewReno of RFC 9002."""
-    sources: ClassVar[Path] = Path(__file__).parent / "drivers/x-net-quic"
-    most_window_bytes: ClassVar[int] = 32 << 20
-    reports: ClassVar[tuple[str, ...]] = (
+    sources = Path(__file__).parent / "drivers/x-net-quic"
+    most_window_bytes = 32 << 20
+    reports = (
         *("cwnd_bytes", "bytes_in_flight", "ssthresh_bytes"),
         *("srtt_ms", "latest_rtt_ms", "min_rtt_ms", "lost_packets"),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from qbkit import extras
 from qbkit.errors import SpecError
@@ -25,8 +25,8 @@ CLIENT_PART = 0.9
 class WebPair(ServingStack):
     """The server and the client of a load as the two programs of a flow."""
 
-    name: ClassVar[str] = ""
-    source: ClassVar[str] = ""
+    name = ""
+    source = ""
 
     def __init__(self, load: WebLoad) -> None:
         """Find both; raises SpecError where one is unknown or cannot do what the load asks for."""

@@ -27,8 +27,8 @@ class CStack(CompiledStack):
     The library is built and kept by itself, so that another driver costs no build of it.
     """
 
-    ip6: ClassVar[bool] = True
-    apps: ClassVar[tuple[str, ...]] = APPS
+    ip6 = True
+    apps = APPS
     number: ClassVar[str]
     """The library's version."""
     drivers: ClassVar[Path] = DRIVERS

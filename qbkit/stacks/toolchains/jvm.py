@@ -28,8 +28,8 @@ class JavaStack(CompiledStack):
     """Folder of the driver's files."""
     flags: ClassVar[tuple[str, ...]]
     """How Java runs it."""
-    ip6: ClassVar[bool] = True
-    apps: ClassVar[tuple[str, ...]] = APPS
+    ip6 = True
+    apps = APPS
     reads_slowly = offers_window = True
 
     def for_app(self) -> Stack:

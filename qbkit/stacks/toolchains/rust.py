@@ -126,9 +126,9 @@ class RustStack(RustProgram, CompiledStack):
     A driver has all of this above its transport, unless its stack says otherwise.
     """
 
-    apps: ClassVar[tuple[str, ...]] = APPS
+    apps = APPS
     reads_slowly = offers_window = True
-    ip6: ClassVar[bool] = True
+    ip6 = True
 
     def build(self, say: Say = lambda _: None) -> None:
         """Compile the driver, and the one with something above it from the same crates."""

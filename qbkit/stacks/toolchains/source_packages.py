@@ -73,7 +73,7 @@ class SourcePackage(ABC):
 class PythonSources(SourcePackage):
     """A source distribution in the package index that this machine's pip uses."""
 
-    suffix: ClassVar[str] = ".tar.gz"
+    suffix = ".tar.gz"
 
     def address(self) -> str:
         """As the index lists it."""
@@ -88,7 +88,7 @@ class PythonSources(SourcePackage):
 class CrateSources(SourcePackage):
     """A crate of crates.io."""
 
-    suffix: ClassVar[str] = ".crate"
+    suffix = ".crate"
 
     def address(self) -> str:
         """As cargo finds it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 from pathlib import Path
-from typing import ClassVar
 
 from qbkit import extras
 from qbkit.errors import SpecError
@@ -24,8 +23,8 @@ MODULES = ("crafted.attacker", "crafted.receiver")
 class Crafted(GuestProgram):
     """The scapy of this Python environment, and our programs with it."""
 
-    name: ClassVar[str] = "crafted"
-    source: ClassVar[str] = "the Python package scapy"
+    name = "crafted"
+    source = "the Python package scapy"
 
     def version(self) -> str:
         """Version of scapy, and a fingerprint of our programs; MissingExtra without scapy."""
@@ -56,7 +55,7 @@ class Crafted(GuestProgram):
 class TcpToCrafted(Tcp):
     """The kernel's TCP, which sends to a receiver that misbehaves."""
 
-    name: ClassVar[str] = "tcp-to-crafted"
+    name = "tcp-to-crafted"
 
     def __init__(self, receiver: Receiver) -> None:
         """Of a flow with this receiver."""

@@ -14,8 +14,8 @@ CERTIFICATE = "browser-"
 class ReadingServer(QuicGo):
     """The same server, whose `for_app` reads as applications do, and writes down each read."""
 
-    name: ClassVar[str] = "quic-go-uploads"
-    more_above: ClassVar[tuple[str, ...]] = ("uploads",)
+    name = "quic-go-uploads"
+    more_above = ("uploads",)
 
     def _how(self) -> str:
         return "qbkit stacks build jdk"
