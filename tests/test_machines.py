@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -114,6 +114,26 @@ def test_a_run_that_waits_for_a_processor_says_so(
             assert "tcp:cubic waits for another run: " in capsys.readouterr().err
             report(1.0)
             assert "waits" not in capsys.readouterr().err
+
+
+def test_who_waits_for_a_processor_is_the_next_to_have_one(shared_cache: Path):
+    others = ExitStack()
+    for _ in os.sched_getaffinity(0):
+        others.enter_context(claims.claim_processor(pytest.fail))
+    asked_later: list[int] = []
+
+    def ask_later() -> None:
+        """As a worker of a sweep does, at the moment in which a run of it has ended."""
+
+        def give_up() -> None:
+            raise TimeoutError
+
+        others.close()
+        with suppress(TimeoutError), claims.claim_processor(give_up) as number:
+            asked_later.append(number)
+
+    with claims.claim_processor(ask_later):
+        assert asked_later == []
 
 
 def test_a_lock_ends_with_its_process(tmp_path: Path):

@@ -425,6 +425,7 @@ def test_a_scheduler_that_is_not_there(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.guest  # whose kernel is part of a run's name
 def test_dry_run_reports_what_is_left_to_do(tmp_path: Path):
     report = estimate(sweep(seed=[1, 2, 3]), tmp_path)
+    assert list(tmp_path.iterdir()) == []  # it writes nothing
     assert (report["runs"], report["missing"]) == (3, 3)
     assert 1 < report["cpu_s"] < 20
 

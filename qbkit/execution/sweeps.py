@@ -95,6 +95,7 @@ def run_sweep(
     known, earlier = _kept(published)
     with _alone(url):
         stored = Results(url)
+        stored.make()
         there = known.keys() | stored.names()
         ids = _names(sweep, engine, there, earlier)
         experiments = {name: p.experiment for name, p in zip(ids, sweep.points(), strict=True)}

@@ -84,11 +84,15 @@ class Results:
         self._folder = f"{root}/runs"
         self._known: set[str] | None = None
 
+    def make(self) -> None:
+        """Create the folder; raises StoreError where that is impossible."""
+        with self._usable(self.url):
+            self._files.makedirs(self._folder, exist_ok=True)
+
     def names(self) -> set[str]:
         """Names of the stored runs; looked up once."""
         if self._known is None:
             with self._usable(self.url):
-                self._files.makedirs(self._folder, exist_ok=True)
                 self._files.invalidate_cache(self._folder)  # workers may have written since
                 found = self._files.find(self._folder, maxdepth=1)
             self._known = {Path(f).stem for f in found if f.endswith(".json")}

@@ -24,11 +24,14 @@ LOOK_AGAIN_S = 0.05
 def claim_processor(on_wait: Callable[[], None]) -> Iterator[int]:
     """Number of a processor that this user's other guests leave free.
 
-    Waits for one, and calls ``on_wait`` again and again meanwhile.
+    Waits for one, and calls ``on_wait`` again and again meanwhile. While one run waits, no other
+    may look: the workers of a sweep would take every processor that becomes free.
     """
     folder = own_folder("processors")
     numbers = [str(n) for n in sorted(os.sched_getaffinity(0), reverse=True)]
-    with _claim([folder / number for number in numbers], on_wait) as claimed:
+    with ExitStack() as held:
+        with _claim([folder / "next"], on_wait):
+            claimed = held.enter_context(_claim([folder / n for n in numbers], on_wait))
         yield int(claimed.name)
 
 
