@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import argparse
 import itertools
-from collections.abc import Sequence
 
+import pandas as pd
 from markdown_tables import add_write, record
 
 import qbkit as qb
@@ -20,14 +20,15 @@ import qbkit as qb
 SENDERS = ("media:gcc", "media:scream")
 BESIDE = ("", "tcp:cubic", "tcp:bbr", "quinn:bbr")
 BUFFERS_BDP, SEEDS, DURATION_S = (1, 4), (1, 2, 3), 60
-KEYS = ("sender", "beside", "buffer, BDP")
 COLUMNS = {
-    "Mbit/s": ("throughput_mbps", ".1f"),
-    "latency p95, ms": ("object_p95_ms", ".0f"),
-    "later than 250 ms, %": ("late_250ms_percent", ".1f"),
-    "freezes": ("freezes", ".0f"),
-    "frozen, s": ("frozen_s", ".1f"),
+    "Mbit/s": "{throughput_mbps:.1f}",
+    "latency p95, ms": "{object_p95_ms:.0f}",
+    "later than 250 ms, %": "{late_250ms_percent:.1f}",
+    "freezes": "{freezes:.0f}",
+    "frozen, s": "{frozen_s:.1f}",
 }
+"""Column → a format of the summary."""
+KEYS = ("sender", "beside", "buffer, BDP")
 
 
 def row(sender: str, beside: str, buffer_bdp: float) -> dict[str, str]:
@@ -38,18 +39,15 @@ def row(sender: str, beside: str, buffer_bdp: float) -> dict[str, str]:
         qb.Experiment(bottleneck=link, flows=flows, duration_s=DURATION_S, seed=seed).run()
         for seed in SEEDS
     ]
-    found = [run.qb.summary().iloc[0] for run in runs]
-    cells = {
-        title: cell([float(one.get(name, 0)) for one in found], form)
-        for title, (name, form) in COLUMNS.items()
-    }
+    found = pd.concat([run.qb.summary().iloc[[0]] for run in runs])
+    cells = {title: cell(found, form) for title, form in COLUMNS.items()}
     return dict(zip(KEYS, (sender, beside or "nothing", f"{buffer_bdp:g}"), strict=True)) | cells
 
 
-def cell(values: Sequence[float], form: str) -> str:
+def cell(found: pd.DataFrame, form: str) -> str:
     """The mean, and the range where it shows."""
     mean, least, most = (
-        f"{v:{form}}" for v in (sum(values) / len(values), min(values), max(values))
+        form.format_map(found.agg(how, numeric_only=True)) for how in ("mean", "min", "max")
     )
     return mean if least == most else f"{mean} ({least} to {most})"
 

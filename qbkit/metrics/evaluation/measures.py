@@ -15,9 +15,10 @@ from qbkit.metrics.flows.lookup import delivered_bytes, delivered_packets
 from qbkit.traces.arrays import BoolArray, FloatArray
 from qbkit.traces.run.attributes import run_experiment, state_values
 
-STARVING_S = 10.0
+Better = Literal["less", "more", "one"]
 BREAKER_PERCENT, BREAKER_INTERVALS = 5.0, 3
 """A circuit breaker (RFC 8084) fires after so many seconds with more loss than that."""
+STARVING_S = 10.0
 MARGIN_PART = 0.05
 """Differences up to this part of the bar count as none."""
 RTT_PART = 0.2
@@ -39,9 +40,6 @@ class Part:
     def span_s(self) -> float:
         """Length of the span."""
         return self.to_s - self.from_s
-
-
-Better = Literal["less", "more", "one"]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import xarray as xr
 from qbkit.errors import MetricError
 from qbkit.metrics.flows.over_time import Span, recoveries, states
 from qbkit.plots.flows.congestion import cwnd_panel, reports_window
-from qbkit.plots.flows.connection import Events, Frame, Panel, Readout, stacked, table
+from qbkit.plots.flows.connection import Events, Frame, Panel, Readout, at_time, stacked, table
 
 ROW_HEIGHT = 46
 MAX_SPANS = 500
@@ -44,12 +44,8 @@ STATE_TOOLTIP = [
     alt.Tooltip("to_s:Q", title="To (s)", format=".3f"),
 ]
 TOOLTIP = [
-    alt.Tooltip("label:N", title="Connection"),
-    alt.Tooltip("time_s:Q", title="Time (s)", format=".3f"),
-    alt.Tooltip("packets:Q", title="Packets lost"),
+    *at_time("packets", "Packets lost", "d", trigger="Trigger", spurious="Spurious"),
     alt.Tooltip("first:Q", title="First of them", format="d"),
-    alt.Tooltip("trigger:N", title="Trigger"),
-    alt.Tooltip("spurious:N", title="Spurious"),
 ]
 
 
