@@ -13,9 +13,8 @@ import pandas as pd
 from qbkit.arguments import as_path
 from qbkit.errors import StoreError
 from qbkit.files import write_whole, writing
+from qbkit.traces.run.telemetry import unit_of, without_unit
 
-UNITS = {"_mbps": "Mbit/s", "_ms": "ms", "_s": "s", "_percent": "%", "_bytes": "B", "_bdp": "BDP"}
-"""Ending of a column's name → unit."""
 LATEX = {
     "Δ": r"$\Delta$",
     "β": r"$\beta$",
@@ -60,8 +59,7 @@ def save_table(frame: pd.DataFrame, path: str | Path) -> Path:
 
 def heading(name: str) -> str:
     """The heading of a column: its words, and its unit in parentheses."""
-    unit = next((unit for ending, unit in UNITS.items() if name.endswith(ending)), "")
-    words = name[: -len(next(e for e, u in UNITS.items() if u == unit))] if unit else name
+    unit, words = unit_of(name), without_unit(name)
     words = words.removeprefix("bottleneck.").replace("_", " ").strip()
     return f"{words} ({unit})" if unit else words
 

@@ -22,6 +22,7 @@ from qbkit.plots.drawing.theme import colours
 from qbkit.plots.drawing.topology_svg import sparkline_svg, topology_svg
 from qbkit.spec import Experiment
 from qbkit.traces.run.attributes import run_experiment, run_warnings
+from qbkit.traces.run.telemetry import unit_of
 
 SPARKLINE_POINTS = 160
 LONG_LABEL = 36
@@ -29,20 +30,22 @@ LONG_LABEL = 36
 MAX_ROWS = 30
 """Most flows in a table; below it stands the number of further flows."""
 RUN_COLUMNS = {
-    "goodput_mbps": ("Goodput", "Mbit/s", 2),
-    "throughput_mbps": ("Throughput", "Mbit/s", 2),
-    "loss_percent": ("Loss", "%", 2),
-    "rtt_mean_ms": ("RTT mean", "ms", 1),
-    "rtt_std_ms": ("RTT deviation", "ms", 1),
-    "queue_delay_mean_ms": ("Queueing delay, per packet", "ms", 1),
-    "complete_s": ("Complete after", "s", 2),
-    "mean_frame_bytes": ("Frame mean", "B", 0),
-    "ce_marked_packets": ("CE marks", "packets", 0),
-    "slow_start_lost_packets": ("Lost in slow start", "packets", 0),
-    "spurious_losses": ("Spurious losses", "packets", 0),
-    "ended_s": ("Ended early", "s", 1),
+    "goodput_mbps": "Goodput",
+    "throughput_mbps": "Throughput",
+    "loss_percent": "Loss",
+    "rtt_mean_ms": "RTT mean",
+    "rtt_std_ms": "RTT deviation",
+    "queue_delay_mean_ms": "Queueing delay, per packet",
+    "complete_s": "Complete after",
+    "mean_frame_bytes": "Frame mean",
+    "ce_marked_packets": "CE marks",
+    "slow_start_lost_packets": "Lost in slow start",
+    "spurious_losses": "Spurious losses",
+    "ended_s": "Ended early",
 }
-"""Columns of `qbkit.metrics.flows.summary`: heading, unit and decimals."""
+"""Columns of `qbkit.metrics.flows.summary` → heading."""
+DECIMALS = {"ms": 1, "B": 0, "packets": 0}
+"""Unit → decimals, if not 2."""
 
 
 def experiment_html(experiment: Experiment) -> str:
@@ -79,11 +82,11 @@ def run_html(ds: xr.Dataset, *, reference: str | None = None) -> str:
     palette = colours(labels, reference)
     drawn = "throughput_mbps" in ds  # not all are published with it
     top = float(np.nanmax(ds["throughput_mbps"].values, initial=0.0)) if drawn else 0.0
-    columns = {name: column for name, column in RUN_COLUMNS.items() if name in table}
+    units = {n: unit_of(n) or "packets" for n in RUN_COLUMNS if n in table}
     heading = ["<th>Flow</th>"]
     heading += [
-        f'<th class="number">{name}<br><span class="unit">{unit}</span></th>'
-        for name, unit, _ in columns.values()
+        f'<th class="number">{RUN_COLUMNS[name]}<br><span class="unit">{unit}</span></th>'
+        for name, unit in units.items()
     ]
     if drawn:
         heading.append(
@@ -92,8 +95,8 @@ def run_html(ds: xr.Dataset, *, reference: str | None = None) -> str:
     rows = []
     for i in range(min(len(labels), MAX_ROWS)):
         cells = [_dotted(labels[i], palette[i])]
-        for name, (_, _, decimals) in columns.items():
-            cells.append(_number(table[name].iloc[i], decimals))
+        for name, unit in units.items():
+            cells.append(_number(table[name].iloc[i], DECIMALS.get(unit, 2)))
         if drawn:
             cells.append(f"<td>{sparkline_svg(_sparkline(ds, i), palette[i], top)}</td>")
         rows.append(cells)

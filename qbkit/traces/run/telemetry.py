@@ -44,7 +44,7 @@ MOST_LOGGED = 1000
 """Names that a controller may log; HDF5 ends between 2,000 and 5,000."""
 WRAPPED = r"^(?:[\w.]+\(|<.+: )(.+)[)>]$"
 """How Python writes a number of a class of its own: ``np.float64(1.5)``, ``<Phase.UP: 1>``."""
-UNITS = {  # last words of a name that a controller logs → unit
+UNITS = {
     "bytes_per_s": "B/s",
     "packets_per_s": "1/s",
     "mbps": "Mbit/s",
@@ -53,7 +53,9 @@ UNITS = {  # last words of a name that a controller logs → unit
     "us": "us",
     "ms": "ms",
     "s": "s",
+    "bdp": "BDP",
 }
+"""Last words of a name → unit."""
 
 
 def read_sender(folder: Path) -> pd.DataFrame:
@@ -94,10 +96,21 @@ def read_sender(folder: Path) -> pd.DataFrame:
 
 def meaning(name: str) -> tuple[str, str]:
     """Unit and meaning of any column."""
-    if name in COLUMNS:
-        return COLUMNS[name]
-    unit = next((unit for end, unit in UNITS.items() if name.endswith(f"_{end}")), "1")
-    return unit, f"{name}, logged by the controller"
+    return COLUMNS.get(name) or (unit_of(name) or "1", f"{name}, logged by the controller")
+
+
+def unit_of(name: str) -> str:
+    """The unit that the last words of a name say; "" for none."""
+    return UNITS.get(_last_words(name), "")
+
+
+def without_unit(name: str) -> str:
+    """A name without the words that say its unit."""
+    return name.removesuffix(f"_{_last_words(name)}")
+
+
+def _last_words(name: str) -> str:
+    return next((end for end in UNITS if name.endswith(f"_{end}")), "")
 
 
 def columns_of(tables: Sequence[pd.DataFrame]) -> list[str]:
