@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 from qbkit.cca import Controller, Settings
+from qbkit.cca.events import Ack, Packet
 from qbkit.cca.flight import Flight, InFlight, RttEstimate
 from qbkit.cca.pacing import Departures
 
@@ -25,6 +26,12 @@ TICKS_PER_S = 2**30
 def tick(time_s: float) -> float:
     """The first tick that is not before a time."""
     return math.ceil(time_s * TICKS_PER_S) / TICKS_PER_S
+
+
+def ack(now_s: float, packet: Packet, rtt_s: float) -> Ack:
+    """The ACK of a packet that was alone in flight."""
+    size = packet.size_bytes
+    return Ack(now_s, (packet,), size, 0, size, size, None, rtt_s, rtt_s, rtt_s)
 
 
 def make(kind: type[Controller], **options: object) -> Controller:

@@ -12,7 +12,7 @@ import pytest
 import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
-from simulated_path import PACKET_BYTES, SimulatedPath, make
+from simulated_path import PACKET_BYTES, SimulatedPath, ack, make
 
 import qbkit as qb
 from qbkit import stacks
@@ -21,7 +21,7 @@ from qbkit.cca.builtin.bbr import HIGH_GAIN, Bbr
 from qbkit.cca.builtin.cubic import Cubic, friendly_alpha
 from qbkit.cca.builtin.reno import Reno
 from qbkit.cca.emulated_flows import beta_of
-from qbkit.cca.events import Ack, Packet
+from qbkit.cca.events import Packet
 from qbkit.cca.filters import MinRtt, WindowedMax
 from qbkit.cca.flight import Flight, InFlight, RttEstimate
 from qbkit.cca.hystart import HyStart
@@ -187,23 +187,9 @@ def test_hystart_ends_slow_start_when_a_round_is_an_eighth_longer() -> None:
     hystart = HyStart()
     rounds = [(0.050, False), (0.056, False), (0.057, True)]
     for number, (rtt_s, over) in enumerate(rounds):
-        acks = [ack(number + 0.5, number, rtt_s), *[ack(number + 0.5, number - 1, rtt_s)] * 7]
+        sent_s = [number] + 7 * [number - 1]
+        acks = [ack(number + 0.5, Packet(0, PACKET_BYTES, at_s), rtt_s) for at_s in sent_s]
         assert [hystart.is_over(one, window_packets=20) for one in acks] == [False] * 7 + [over]
-
-
-def ack(now_s: float, sent_s: float, rtt_s: float) -> Ack:
-    return Ack(
-        now_s=now_s,
-        packets=(Packet(0, PACKET_BYTES, sent_s),),
-        acked_bytes=PACKET_BYTES,
-        bytes_in_flight=0,
-        prior_bytes_in_flight=PACKET_BYTES,
-        delivered_bytes=PACKET_BYTES,
-        delivery=None,
-        rtt_s=rtt_s,
-        smoothed_rtt_s=rtt_s,
-        min_rtt_s=rtt_s,
-    )
 
 
 # Filters

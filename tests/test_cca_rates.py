@@ -8,7 +8,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from simulated_path import PACKET_BYTES, SimulatedPath, make
+from simulated_path import PACKET_BYTES, SimulatedPath, ack, make
 
 import qbkit as qb
 from qbkit.cca.builtin.delay import Delay
@@ -16,7 +16,7 @@ from qbkit.cca.builtin.pcc_allegro import PccAllegro, agreed_direction
 from qbkit.cca.builtin.pcc_vivace import Ascent, PccVivace, confidence
 from qbkit.cca.builtin.quic_dc import Bandwidth, QueueingDelay, QuicDc
 from qbkit.cca.builtin.reno import Reno
-from qbkit.cca.events import Ack, Packet
+from qbkit.cca.events import Packet
 from qbkit.cca.monitor_intervals import MonitorInterval
 
 MBIT = 125_000
@@ -220,24 +220,9 @@ def test_queueing_delay_by_equations_3_to_5() -> None:
 def test_bandwidth_by_equation_7() -> None:
     bandwidth = Bandwidth()
     for now_s, acked_bytes in [(0, 0), (0.1, 100_000), (0.2, 200_000), (0.3, 50_000)]:
-        bandwidth.update(ack(now_s, acked_bytes))
+        bandwidth.update(ack(now_s, Packet(0, acked_bytes, now_s - 0.05, 0.025), rtt_s=0.05))
     # 1, 2 and 0.5 MB/s: 0.2·1 + 0.8·2 = 1.8, 0.2·1.8 + 0.8·0.5 = 0.76.
     assert bandwidth.bytes_per_s == pytest.approx(0.76e6)
-
-
-def ack(now_s: float, acked_bytes: int) -> Ack:
-    return Ack(
-        now_s=now_s,
-        packets=(packet(0, now_s - 0.05, 0.025),),
-        acked_bytes=acked_bytes,
-        bytes_in_flight=0,
-        prior_bytes_in_flight=acked_bytes,
-        delivered_bytes=acked_bytes,
-        delivery=None,
-        rtt_s=0.05,
-        smoothed_rtt_s=0.05,
-        min_rtt_s=0.05,
-    )
 
 
 @pytest.mark.slow
