@@ -28,9 +28,8 @@ class FlowPackets:
     """Whether a queue marked the packet with CE; False for what was lost."""
     acks: Packets
     ack_flow: IntArray
-    ack_departure_ns: IntArray | None = None
-    """The same for acknowledgements; None where nothing can happen to them."""
-    ack_fate: IntArray | None = None
+    ack_ends: tuple[IntArray, IntArray] | None = None
+    """Departure and fate of each acknowledgement; None where nothing can happen to them."""
     left_ns: IntArray | None = None
     """Departure of each packet from its last queue, where the path behind it may hold packets."""
 
@@ -121,8 +120,7 @@ def of_run(
         marked=journey.marked[on],
         acks=back.take(acks).without_keys(),
         ack_flow=back_flow[to],
-        ack_departure_ns=journey.arrived_ns[to] if acks_followed else None,
-        ack_fate=journey.fate[to] if acks_followed else None,
+        ack_ends=(journey.arrived_ns[to], journey.fate[to]) if acks_followed else None,
         left_ns=reduce(np.maximum, journey.out_ns)[on] if path_holds else None,
     )
 

@@ -89,12 +89,13 @@ def _ecn(packets: FlowPackets) -> dict[str, Variable]:
 
 def _followed_acks(packets: FlowPackets, t0_ns: int) -> dict[str, Variable]:
     """Departures and fates of the ACKs, if they pass a queue or random loss."""
-    if packets.ack_departure_ns is None or packets.ack_fate is None:
+    if packets.ack_ends is None:
         return {}
-    left_s = _departure_s(packets.ack_departure_ns, t0_ns)
+    departure_ns, fate = packets.ack_ends
+    left_s = _departure_s(departure_ns, t0_ns)
     return {
         "ack_departure_s": variable("ack", left_s, "s", "departure from the bottleneck"),
-        "ack_fate": _flags("ack", packets.ack_fate, Fate, FATE),
+        "ack_fate": _flags("ack", fate, Fate, FATE),
     }
 
 
