@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -105,6 +106,55 @@ def test_ratios_of_a_part_of_the_trials_count_from_their_start():
         qb.metrics.throughput_between_mbps(cube, 4, 9)
     with pytest.raises(MetricError, match="no trial lasts until 9 s; the last one ends at 4 s"):
         qb.metrics.throughput_ratios(cube, (1, 9))
+
+
+def of_sweep(cube: xr.Dataset, *flows: str | dict, **more: object) -> xr.Dataset:
+    """The cube as one of a sweep with these flows in its base."""
+    return cube.assign_attrs(sweep=json.dumps({"base": {"flows": flows}, **more}))
+
+
+@pytest.mark.parametrize(
+    ("second", "swept"),
+    [
+        ({"stack": "tcp", "controller": "cubic", "extra_rtt_ms": 50.0}, {}),
+        ("tcp:cubic?ecn=true", {}),
+        ("tcp:cubic", {"flows.1.extra_rtt_ms": [0, 50]}),
+    ],
+)
+def test_two_orders_are_two_experiments_where_more_than_names_sets_flows_apart(second, swept):
+    cube = repeated(np.array([[4.0, 7.0], [1.0, 5.0]]), names=["a", "b"])
+    alike = of_sweep(cube, "tcp:cubic", {"stack": "tcp:reno", "start_s": 0.0, "options": {}})
+    assert int(qb.metrics.interactions(alike).trials.sel({"flows.0": "a", "flows.1": "b"})) == 2
+    unlike = of_sweep(cube, "tcp:cubic", second, sweep=swept)
+    found = qb.metrics.interactions(unlike)
+    assert found.trials.values.tolist() == [[1, 1], [1, 1]]
+    assert found.throughput_ratio.values == pytest.approx(np.array([[0.4, 0.7], [0.1, 0.5]]))
+
+
+def test_a_pair_beside_a_third_flow_shares_what_the_pair_has():
+    two = pairs(np.array([[5.0, 8.0], [np.nan, 5.0]]), ["a", "b"])
+    three = two.throughput_mbps.pad(flow=(0, 1), constant_values=40.0)
+    ratios = qb.metrics.throughput_ratios(three.to_dataset())
+    assert ratios.values == pytest.approx(np.array([[0.5, 0.8], [0.2, 0.5]]))
+
+
+@pytest.mark.parametrize(
+    ("second", "swept", "field"),
+    [
+        ({"stack": "tcp", "controller": "cubic", "start_s": 2.0}, {}, "start_s"),
+        ("tcp:cubic?stop_s=3", {}, "stop_s"),
+        ("tcp:cubic", {"flows.1.start_s": [0, 2]}, "start_s"),
+        ("tcp:cubic?bytes=1000", {}, "bytes"),
+    ],
+)
+def test_flows_that_send_at_other_times_share_no_whole_trial(second, swept, field):
+    cube = of_sweep(drifting(), "tcp:cubic", second, sweep=swept)
+    with pytest.raises(MetricError, match=f"by {field}, the flows of this sweep do not all send"):
+        qb.metrics.shares(cube)
+    part = qb.metrics.shares(cube, (2, 4)).sel({"flows.0": "a", "flows.1": "b"})
+    assert part.values == pytest.approx([0.3, 0.7])
+    if swept:  # the part of the sweep in which they start together has shares
+        qb.metrics.shares(cube.assign_coords({"flows.1.start_s": 0}))
 
 
 def test_a_single_trial_has_no_interval():

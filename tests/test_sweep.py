@@ -26,6 +26,7 @@ from qbkit.execution.runner import namer
 from qbkit.execution.sweeps import estimate, run_sweep
 from qbkit.spec import Bottleneck, Flow
 from qbkit.spec.sweep import Sweep
+from qbkit.studies.results import reference_of
 
 BASE = {
     "bottleneck": {"rate_mbps": 10, "rtt_ms": 20},
@@ -249,6 +250,16 @@ def test_published_sweeps_still_mean_the_runs_that_were_published(spec: Path):
             assert labels[point.index].tolist() == now or numbered == names
 
 
+@pytest.mark.parametrize(
+    "flow",
+    ["tcp:cubic", {"stack": "tcp", "controller": "cubic", "start_s": 2}, {"stack": "tcp:cubic"}],
+)
+def test_the_reference_of_a_sweep_is_an_implementation_whatever_else_its_flow_has(flow):
+    made = Sweep(name="x", base={**BASE, "flows": ["tcp:reno", flow]}, sweep={"seed": [1]})
+    cube = xr.Dataset(attrs={"sweep": made.model_dump_json()})
+    assert reference_of(cube) == "tcp:cubic"
+
+
 def test_unordered_fields_run_each_pair_once():
     names = ["tcp:cubic", "tcp:reno", "tcp:bbr"]
     fields = {"flows.0": names, "seed": [1, 2], "flows.1": names}
@@ -258,6 +269,9 @@ def test_unordered_fields_run_each_pair_once():
     assert len(pairs) == len({frozenset(p) for p in pairs}) == 6
     with pytest.raises(SpecError, match=r"unordered: flows\.0 and seed must both be swept, over"):
         Sweep(name="x", base=BASE, sweep=fields, unordered=("flows.0", "seed"))
+    late = {**BASE, "flows": ["tcp:cubic", "tcp:reno?start_s=2"]}
+    with pytest.raises(SpecError, match=r"the order matters, as start_s sets the two flows apart"):
+        Sweep(name="x", base=late, sweep=fields, unordered=("flows.0", "flows.1"))
 
 
 def write(path: Path, **fields: list) -> Path:

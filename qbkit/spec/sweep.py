@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -113,6 +113,11 @@ class Sweep(BaseModel):
                     f"unordered: {' and '.join(self.unordered)} must both be swept, over the same "
                     "values in the same order"
                 )
+            if unlike := unlike_sides(self.base, self.sweep):
+                raise ValueError(
+                    f"unordered: the order matters, as {unlike} sets the two flows apart; leave "
+                    "out unordered, so that each pair runs in both orders"
+                )
         return self
 
     @classmethod
@@ -195,6 +200,39 @@ class Sweep(BaseModel):
     def __len__(self) -> int:
         """Number of runs."""
         return sum(1 for _ in self._indices())
+
+
+def unlike_sides(base: Mapping[str, Any], sweep: Iterable[str]) -> str:
+    """What sets the first two flows apart beside their implementations: a field, or nothing ("").
+
+    If there is such a field, x beside y is another experiment than y beside x.
+    """
+    if base.get("topology", "dumbbell") != "dumbbell":
+        return "topology"
+    if swept := [field for field in sweep if re.match(r"flows\.[01]\.", field)]:
+        return swept[0]
+    one, other = [beside_implementation(flow) for flow in base.get("flows", [])[:2]] or [{}, {}]
+    names = [*one, *other]
+    return next((name for name in names if one.get(name) != other.get(name)), "")
+
+
+def named_flow(flow: str | Mapping[str, Any]) -> str:
+    """How a sweep's ``flows.0`` would name a flow of its base: by its text, without its fields."""
+    if not isinstance(flow, Mapping) or "controller" not in flow:
+        return str(flow["stack"] if isinstance(flow, Mapping) else flow)
+    return f"{flow['stack']}:{flow['controller']}"
+
+
+def beside_implementation(flow: str | Flow | Mapping[str, Any]) -> dict[str, Any]:
+    """The fields and options of a flow of a base that are no defaults, without its names."""
+    given = flow.model_dump(mode="json") if isinstance(flow, Flow) else flow
+    fields: dict[str, Any] = {"stack": given} if isinstance(given, str) else {**given}
+    if "controller" not in fields:
+        fields |= parsed(fields["stack"])
+    fields |= fields.pop("options", None) or {}
+    defaults = {name: field.default for name, field in Flow.model_fields.items()}
+    names = {"stack", "controller", "source", "label"}
+    return {k: v for k, v in fields.items() if k not in names and v != defaults.get(k)}
 
 
 def _plain(value: Any) -> Any:

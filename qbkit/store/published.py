@@ -23,7 +23,7 @@ from qbkit.metrics.envelopes.points import WINDOW_RTTS
 from qbkit.metrics.maps.interactions import FIRST, SECOND
 from qbkit.metrics.maps.kept import PREFIX, with_map
 from qbkit.spec.spec_file import YAML
-from qbkit.spec.sweep import Sweep
+from qbkit.spec.sweep import Sweep, named_flow
 from qbkit.store.index import (
     published_files,
     read_index,
@@ -123,8 +123,8 @@ def write_cube(cube: xr.Dataset, spec: str | Path) -> Path:
         cube = of_content(source, _packed(cube.drop_vars(derived))).load()
         cube.attrs.pop("map", None)
         cube = cube.merge(hull_table(cell_envelopes(cube)))
-        for reference in Sweep.from_file(source).base["flows"][1:2]:  # none beside a lone flow
-            if reference in cube[FIRST].values:
+        for flow in Sweep.from_file(source).base["flows"][1:2]:  # none beside a lone flow
+            if (reference := named_flow(flow)) in cube[FIRST].values:
                 cube = with_map(cube, conformance_map(cube, reference))
     target = source.with_suffix(".nc")
     target.write_bytes(_packed(cube))

@@ -17,6 +17,7 @@ from qbkit.metrics.flows.frames import flow_frames
 from qbkit.metrics.flows.summary import without_zeros
 from qbkit.metrics.maps.interactions import FIRST, SECOND
 from qbkit.spec.spec_file import YAML
+from qbkit.spec.sweep import named_flow
 from qbkit.store.index import INDEX
 from qbkit.store.published import load_sweep, published_index
 from qbkit.studies.conformance import Study, load_study
@@ -125,8 +126,7 @@ def is_cube(results: xr.Dataset) -> bool:
 
 def reference_of(cube: xr.Dataset) -> str:
     """The implementation that a sweep compares all others with: its second flow."""
-    flows = json.loads(cube.attrs["sweep"])["base"]["flows"]
-    return str(flows[1])
+    return named_flow(json.loads(cube.attrs["sweep"])["base"]["flows"][1])
 
 
 def one_setting(cube: xr.Dataset) -> xr.Dataset:

@@ -10,8 +10,9 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.metrics.maps.families import family
-from qbkit.metrics.maps.shares import Span, shares
+from qbkit.metrics.maps.shares import Span, shares, sweep_of
 from qbkit.spec.flow import controller_of
+from qbkit.spec.sweep import unlike_sides
 from qbkit.traces.run.schema import named
 
 FIRST, SECOND, SEED = "flows.0", "flows.1", "seed"
@@ -23,17 +24,22 @@ TRIAL = "trial"
 def pair_trials(cube: xr.Dataset, between_s: Span | None = None) -> xr.DataArray:
     """T_x / (T_x + T_y) of each trial of each pair of implementations.
 
-    These are `shares`: of the part ``between_s`` (begin and end in seconds), or else of the whole
-    trial, as in IMC'22, unless the sweep has a ``settle_s``. Dimensions are ``flows.0`` (x),
-    ``flows.1`` (y), ``trial`` and the other swept fields. A run of y against x is a trial of x
-    against y too, as 1 - its ratio, so a pair that was run in both orders has the trials of both.
-    NaN where there is no run. Both ``flows`` have all implementations, in one order.
+    These are `shares` of the first two flows: of the part ``between_s`` (begin and end in seconds),
+    or else of the whole trial, as in IMC'22, unless the sweep has a ``settle_s``. Dimensions are
+    ``flows.0`` (x), ``flows.1`` (y), ``trial`` and the other swept fields. A run of y against x is
+    a trial of x against y too, as 1 - its ratio, so a pair that was run in both orders has the
+    trials of both. That holds if nothing else sets the two flows apart, such as a later start of
+    the second one; otherwise a pair has the trials of its own order alone. NaN where there is no
+    run. Both ``flows`` have all implementations, in one order.
     """
     require_dimensions(cube, FIRST, SECOND)
-    seen = squared(shares(cube, between_s).isel(flow=0))
+    seen = squared(shares(cube.isel(flow=slice(2)), between_s).isel(flow=0))
     if SEED not in seen.dims:
         seen = seen.expand_dims(SEED)
     swapped = 1 - seen.rename({FIRST: SECOND, SECOND: FIRST}).transpose(*seen.dims)
+    sweep = sweep_of(cube)
+    if unlike_sides(sweep.get("base", {}), sweep.get("sweep", {})):
+        swapped = swapped.where(False)
     # Both flows of x against x are x: the other order would be the same trial once more.
     swapped = swapped.where(swapped[FIRST] != swapped[SECOND])
     ratio = xr.concat([seen, swapped], "order").stack({TRIAL: ["order", SEED]}, create_index=False)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import xarray as xr
 
 from qbkit.errors import MetricError
+from qbkit.spec.flow import parsed
+from qbkit.spec.sweep import beside_implementation
 
 Span = tuple[float, float]
 """Begin and end of a part of a trial in seconds; the end does not belong to it."""
@@ -15,10 +19,15 @@ STEP_S = 1.0
 """Bin width of the throughput that a sweep keeps."""
 
 
+def sweep_of(cube: xr.Dataset) -> dict[str, Any]:
+    """The sweep of a cube, as its JSON has it; empty for a cube that names none."""
+    found: dict[str, Any] = json.loads(cube.attrs.get("sweep", "{}"))
+    return found
+
+
 def settle_s(cube: xr.Dataset) -> float:
     """The seconds at the start of each trial in which its flows settle; see `qbkit.Sweep`."""
-    sweep = json.loads(cube.attrs.get("sweep", "{}"))
-    return float(sweep.get("settle_s", 0.0))
+    return float(sweep_of(cube).get("settle_s", 0.0))
 
 
 def settled_throughput_mbps(cube: xr.Dataset) -> xr.DataArray:
@@ -66,11 +75,42 @@ def shares(cube: xr.Dataset, between_s: Span | None = None) -> xr.DataArray:
     """The share of the throughput of all flows that each flow gets, by trial (0 to 1).
 
     Of the part ``between_s`` of each trial (`throughput_between_mbps`), or else of
-    `settled_throughput_mbps`. NaN where there is no run.
+    `settled_throughput_mbps`. NaN where there is no run. Raises MetricError where neither
+    ``between_s`` nor the sweep's ``settle_s`` says which part, and flows start, stop or have sent
+    everything at times of their own: a throughput of the whole trial is over a flow's own time.
     """
     if between_s is None:
+        if settle_s(cube) == 0 and (field := _timed_by(cube)):
+            raise MetricError(
+                f"by {field}, the flows of this sweep do not all send at the same time, so a whole "
+                "trial has no shares; give the sweep the settle_s from which on all of them send, "
+                "or name the seconds, as in shares(cube, (20, 30))"
+            )
         mbps = settled_throughput_mbps(cube)
     else:
         mbps = throughput_between_mbps(cube, *between_s)
     share = mbps / mbps.sum("flow", skipna=False)
     return share.assign_attrs(units="1", long_name="share of the throughput").rename("share")
+
+
+def _timed_by(cube: xr.Dataset) -> str:
+    """A field by which the flows of a cube do not all send at the same time; "" without one."""
+    sweep = sweep_of(cube)
+    swept = sweep.get("sweep", {})
+    times: dict[str, set[float]] = {"start_s": set(), "stop_s": set(), "bytes": set()}
+    for index, flow in enumerate(sweep.get("base", {}).get("flows", [])):
+        place, own = f"flows.{index}", beside_implementation(flow)
+        names = _values(cube, place, swept)
+        texts = [parsed(text) if "?" in text else {} for text in names] or [{}]
+        for name, found in times.items():
+            values = _values(cube, f"{place}.{name}", swept)
+            values = values or [text.get(name, own.get(name)) for text in texts]
+            found |= {float(value or 0) for value in values}
+    if any(times["bytes"]):
+        times["bytes"].add(0.0)  # also where all have as many: each ends at a time of its own
+    return next((name for name, found in times.items() if len(found) > 1), "")
+
+
+def _values(cube: xr.Dataset, field: str, swept: Mapping[str, list[Any]]) -> list[Any]:
+    """The values of a swept field in a cube, or a selection of it; none if it is not swept."""
+    return cube[field].values.ravel().tolist() if field in cube.coords else swept.get(field, [])
