@@ -21,6 +21,7 @@ from qbkit.execution import runner
 from qbkit.spec import Experiment
 from qbkit.stacks import Stack, Status
 from qbkit.stacks.base import ServingStack
+from qbkit.testbed import kernel
 from qbkit.testbed.machine import own_folder
 
 BAD = Path(__file__).parent / "bad"
@@ -281,6 +282,17 @@ def test_noexec_memory_folder_is_one_sentence(tmp_path, monkeypatch):
             Experiment(flows=["tcp:cubic"], duration_s=1).run(engine="virtual")
     finally:
         subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+@pytest.mark.guest
+def test_more_pages_than_the_machine_gives_a_process_is_one_sentence(tmp_path, monkeypatch):
+    real, wrapper = kernel.require(kernel.Kind.CONSTANT).path, tmp_path / "linux"
+    words = "UML ran out of memory on the host side! vm.max_map_count has been reached."
+    wrapper.write_text(f"#!/bin/bash\necho '{words}'\nexec -a linux {real} \"$@\"\n")
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("QBKIT_KERNEL", str(wrapper))
+    with pytest.raises(EngineError, match=r"holds more pages than .*max_map_count = \d+\); let it"):
+        Experiment(flows=["tcp:cubic"], duration_s=1).run(engine="virtual")
 
 
 @pytest.mark.guest

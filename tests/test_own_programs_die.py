@@ -54,6 +54,7 @@ def own(monkeypatch, tmp_path):
             ("receiver", None, "INTERNAL_ERROR", "too many gaps"),
         ),
         ("client-logs-a qlog", ("receiver", 3, "FLOW_CONTROL_ERROR", "too far")),
+        ("client-logs-signal-11", ("sender-program", 11, "SIGSEGV", "")),
     ],
 )
 def test_a_program_that_dies_ends_its_flow_alone(own, how, said):
@@ -149,10 +150,11 @@ def test_a_qlog_of_any_form_says_who_closed(tmp_path, form, vantage, data, said)
 
 
 def test_a_net_log_says_who_closed(tmp_path):
-    names = '"quicError":{"QUIC_NO_ERROR":0,"QUIC_INVALID_STREAM_DATA":46}'
+    known = '"QUIC_NO_ERROR":0,"QUIC_INVALID_STREAM_DATA":46,"QUIC_CONNECTION_CANCELLED":70'
+    names = f'"quicError":{{{known}}}'
     head = f'{{"constants":{{{names}}},\n"events":[\n'
     event = '{{"params":{{"details":"bad","from_peer":{1},"quic_error":{0}}},"time":"1","type":9}}'
-    lines = [event.format(0, "true"), event.format(46, "true")]
+    lines = [event.format(0, "true"), event.format(70, "false"), event.format(46, "true")]
     (tmp_path / "netlog.json").write_text(head + ",\n".join(lines) + "]}\n")
     said = {"by": "sender", "code": 46, "name": "QUIC_INVALID_STREAM_DATA", "reason": "bad"}
     assert end_by_logs(tmp_path, "receiver") == said

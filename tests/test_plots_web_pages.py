@@ -6,6 +6,7 @@ import io
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from PIL import Image
@@ -86,6 +87,15 @@ def test_the_table_and_its_differences(loads: list[xr.Dataset]):
     assert cells.loc["speed_index_s"].difference_percent == 0
     median = qb.metrics.median_page_load(loads[:3])
     assert float(median.page_load_time_s) == 1.1
+
+
+def test_loads_over_two_links_are_not_compared_as_one(loads: list[xr.Dataset]):
+    table = page_table(loads)
+    both = pd.concat([table, table.assign(link="rate_mbps 50.0")])
+    plots = (qb.plots.page_differences_chart, qb.plots.page_times_chart, qb.plots.main_image_chart)
+    for compare in (page_differences, *plots):
+        with pytest.raises(MetricError, match="differ in their link"):
+            compare(both)
 
 
 def test_loads_without_a_time_are_left_out_of_it(loads: list[xr.Dataset]):

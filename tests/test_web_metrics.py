@@ -145,6 +145,34 @@ def test_each_setting_compares_its_two_protocols():
     assert web_differences(table_of([1.0], [1.0, 2.0])).empty
 
 
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"link": "rate_mbps 50.0"}, "differ in their link .*; rate_mbps 50"),
+        ({"client": "curl"}, r"differ in their client \(go; curl\); choose those of one value"),
+        ({"zero_rtt": True}, "differ in their zero_rtt"),
+        ({"tcp_initial_window_packets": 32}, r"tcp_initial_window_packets \(10; 32\)"),
+    ],
+)
+def test_loads_that_are_no_repetitions_are_not_compared_as_such(values, words):
+    table = table_of([1.0, 2.0], [1.0, 2.0])
+    both = pd.concat([table, table.assign(**values)])
+    with pytest.raises(MetricError, match=words):
+        web_differences(both)
+    if "client" not in values:
+        with pytest.raises(MetricError, match=words):
+            client_consistency(both)
+        with pytest.raises(MetricError, match=words):
+            median_loads(both)
+    table["zero_rtt"] = table.protocol == "h3"  # may differ between the protocols
+    assert len(web_differences(table)) == 1
+
+
+def test_a_link_is_named_by_all_that_is_set():
+    (text,) = web_table([load_run()]).link
+    assert text == 'buffer_bdp 1.0, qdisc "fifo", rate_mbps 10.0'
+
+
 def test_the_best_client_is_at_zero():
     table = table_of([1.0, 1.0], [2.0, 2.0])
     other = table.assign(client="curl", time_to_last_byte_s=table.time_to_last_byte_s * 1.2)

@@ -35,6 +35,8 @@ MANY_TCP_FLOWS = 30
 
 MEMORY_FULL = "Kernel mode signal 7"
 """SIGBUS: a page of the file that is the guest's memory cannot be allocated."""
+MAPPINGS_FULL = "vm.max_map_count has been reached"
+"""The kernel's words where the host refuses a page of a program, which then dies of a signal."""
 BOOT_PROBLEMS = {
     "noexec": "the folder for the guest's memory ({memory}) is mounted noexec; "
     "set TMPDIR to a folder on a file system without noexec",
@@ -89,6 +91,13 @@ def run_guest(
         raise EngineError(
             f"the folder for the guest's memory ({memory.file_folder()}) became full during the "
             "run; free some, or set TMPDIR elsewhere"
+        )
+    if any(MAPPINGS_FULL in line for line in console.lines):
+        most = Path("/proc/sys/vm/max_map_count").read_text().strip()
+        raise EngineError(
+            "a program of the run holds more pages than this machine gives a process "
+            f"(vm.max_map_count = {most}); let it transfer less, or raise the limit as root: "
+            "sysctl -w vm.max_map_count=1048576"
         )
     usage.last_words = console.last_words()
     return usage

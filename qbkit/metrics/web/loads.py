@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,8 @@ def web_table(loads: Sequence[xr.Dataset]) -> pd.DataFrame:
 
     Columns: ``server``, ``client``, ``protocol``, ``object_bytes``, ``loss_percent`` (the link's
     setting, of a model with bursts its mean; `qbkit.metrics.summary` has what was lost under this
-    name), ``rtt_ms``, ``zero_rtt``, ``tcp_initial_window_packets`` (of TCP, also in rows of h3),
+    name), ``rtt_ms``, ``link`` (see `link_text`), ``zero_rtt``, ``tcp_initial_window_packets`` (of
+    TCP, also in rows of h3),
     ``seed``, ``handshake_s``, ``first_byte_s``, ``time_to_last_byte_s``, ``lost_packets`` and
     ``first_retransmission_offset_bytes`` (see `first_lost_offset_bytes`).
     """
@@ -61,19 +62,34 @@ def _row(run: xr.Dataset) -> dict[str, Any]:
     spec = json.loads(run.attrs["web_load"])
     names = ("server", "client", "protocol", "object_bytes")
     bottleneck = Bottleneck(**spec["bottleneck"])
-    link = {"loss_percent": bottleneck.mean_loss_percent, "rtt_ms": bottleneck.rtt_ms}
-    window = spec["tcp_initial_window_packets"] or KERNEL_INITIAL_WINDOW_PACKETS
+    link = {
+        "loss_percent": bottleneck.mean_loss_percent,
+        "rtt_ms": bottleneck.rtt_ms,
+        "link": link_text(spec["bottleneck"]),
+    }
     times = {name: float(run[name]) for name in ("handshake_s", "first_byte_s", TIME)}
     return {
         **{name: spec[name] for name in names},
         **link,
         "zero_rtt": spec["zero_rtt"],
-        "tcp_initial_window_packets": window,
+        "tcp_initial_window_packets": initial_window_packets(spec),
         "seed": spec["seed"],
         **times,
         "lost_packets": int(lost_packets(measured_packets(run)).sum()),
         "first_retransmission_offset_bytes": first_lost_offset_bytes(run),
     }
+
+
+def initial_window_packets(spec: Mapping[str, Any]) -> int:
+    """TCP's initial window in a load (its JSON)."""
+    return spec.get("tcp_initial_window_packets") or KERNEL_INITIAL_WINDOW_PACKETS
+
+
+def link_text(link: Mapping[str, Any]) -> str:
+    """What is set of a link (the JSON of a bottleneck) beside its RTT and loss, in one text."""
+    more = {name: value for name, value in link.items() if name not in ("rtt_ms", "loss_percent")}
+    known = {name: value for name, value in more.items() if value not in (None, {}, [])}
+    return ", ".join(f"{name} {json.dumps(known[name])}" for name in sorted(known))
 
 
 def measured_packets(load: xr.Dataset) -> xr.Dataset:
@@ -157,15 +173,35 @@ def require_table(table: pd.DataFrame, columns: Sequence[str], source: str) -> N
         raise MetricError(f"the table lacks {', '.join(lacking)}; give that of qb.metrics.{source}")
 
 
+def require_alike(table: pd.DataFrame, setting: Sequence[str], *more: str) -> None:
+    """Raise MetricError where loads of one setting are no repetitions of each other.
+
+    All have one link. Early data, TCP's window and the client are one for each protocol, and for
+    each value of the columns ``more``. Tables of before may lack some of these columns.
+    """
+    for name in ("link", "client", "zero_rtt", "tcp_initial_window_packets"):
+        keys = [*setting, *(["protocol", *more] if name != "link" else [])]
+        if name not in table or name in keys:
+            continue
+        for found in table.groupby(keys)[name].unique():
+            if len(found) > 1:
+                raise MetricError(
+                    f"loads of one setting differ in their {name} ({'; '.join(map(str, found))}); "
+                    "choose those of one value by this column"
+                )
+
+
 def web_differences(table: pd.DataFrame) -> pd.DataFrame:
     """H3 against H2 in each setting (figure 4): medians, and the difference in percent of H2's.
 
     One row per `SETTING`: ``h2_median_s``, ``h3_median_s``, ``difference_percent`` with its
     bootstrap interval ``low_percent`` and ``high_percent``, and the number of loads ``h2_loads``
     and ``h3_loads``. A negative difference means that H3 is faster. A setting without two loads of
-    each protocol is left out. Raises MetricError for another table than `web_table`'s.
+    each protocol is left out. Raises MetricError for another table than `web_table`'s, and where
+    loads of one setting and protocol differ in link, client, early data or TCP's initial window.
     """
     require_table(table, [*SETTING, "protocol", TIME], "web_table")
+    require_alike(table, SETTING)
     rows = []
     for setting, cell in table.groupby(list(SETTING)):
         h2, h3 = (cell.loc[cell.protocol == p, TIME].to_numpy(float) for p in ("h2", "h3"))
@@ -198,9 +234,10 @@ def client_consistency(table: pd.DataFrame) -> pd.DataFrame:
 
     One row per `SETTING`, ``protocol`` and ``client``: ``median_s`` and ``difference_percent``, the
     difference of the median to the lowest median of any client with that protocol. Raises
-    MetricError for another table than `web_table`'s.
+    MetricError as `web_differences`, but for several clients.
     """
     require_table(table, [*SETTING, "protocol", "client", TIME], "web_table")
+    require_alike(table, SETTING, "client")
     keys = [*SETTING, "protocol"]
     medians = table.groupby([*keys, "client"], as_index=False).agg(
         median_s=(TIME, "median"), loads=(TIME, "size")
@@ -212,10 +249,11 @@ def client_consistency(table: pd.DataFrame) -> pd.DataFrame:
 def median_loads(table: pd.DataFrame) -> pd.DataFrame:
     """The row of each setting, client and protocol whose time is (next to) the median.
 
-    Raises MetricError for another table than `web_table`'s.
+    Raises MetricError as `client_consistency`.
     """
     keys = [*SETTING, "client", "protocol"]
     require_table(table, [*keys, TIME, "seed"], "web_table")
+    require_alike(table, SETTING, "client")
     ranked = table.sort_values([*keys, TIME, "seed"])
     chosen = [rows.index[(len(rows) - 1) // 2] for _, rows in ranked.groupby(keys)]
     return table.loc[chosen]

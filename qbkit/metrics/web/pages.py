@@ -14,7 +14,10 @@ from qbkit.errors import MetricError
 from qbkit.metrics.web.loads import (
     complete_loads,
     difference_row,
+    initial_window_packets,
+    link_text,
     lost_packets,
+    require_alike,
     require_table,
 )
 from qbkit.metrics.web.multiplexing import page_multiplexing
@@ -37,11 +40,11 @@ NO_LOSS = "none"
 def page_table(loads: Sequence[xr.Dataset]) -> pd.DataFrame:
     """One row per complete page load.
 
-    Columns: `SETTING` (``loss`` is in words: none, 1 % at random, 1 % in bursts of 10),
-    ``protocol``, ``seed``, the `PAGE_TIMES` in s since the navigation, ``main_start_s`` and
-    ``main_end_s`` of the largest image (figure 15), ``lost_packets``, ``resources``, ``bytes``,
-    ``strategy`` (see `page_multiplexing`) and ``cpu_s``. Raises MetricError for a run that is no
-    page load.
+    Columns: `SETTING` (``loss`` is in words: none, 1 % at random, 1 % in bursts of 10), ``link``
+    and ``tcp_initial_window_packets`` (as in `web_table`), ``protocol``, ``seed``, the `PAGE_TIMES`
+    in s since the navigation, ``main_start_s`` and ``main_end_s`` of the largest image (figure
+    15), ``lost_packets``, ``resources``, ``bytes``, ``strategy`` (see `page_multiplexing`)
+    and ``cpu_s``. Raises MetricError for a run that is no page load.
     """
     return pd.DataFrame([_row(run) for run in complete_loads(loads)])
 
@@ -54,9 +57,11 @@ def page_differences(table: pd.DataFrame) -> pd.DataFrame:
     ``low_percent`` and ``high_percent``; ``h2_loads`` and ``h3_loads``, which have that time.
     Negative: H3 is faster. A setting without two loads of each protocol is left out, and so is a
     time that its browser lacks.
-    Raises MetricError for another table than `page_table`'s.
+    Raises MetricError for another table than `page_table`'s, and where loads of one setting differ
+    in their link, or in TCP's initial window.
     """
     require_table(table, [*SETTING, "protocol", *PAGE_TIMES], "page_table")
+    require_alike(table, SETTING)
     rows = []
     for setting, cell in table.groupby(list(SETTING), sort=False):
         sides = [cell[cell.protocol == protocol] for protocol in ("h2", "h3")]
@@ -113,6 +118,8 @@ def _row(run: xr.Dataset) -> dict[str, Any]:
         **{name: spec[name] for name in ("server", "client", "page")},
         "loss": loss_in_words(spec["bottleneck"]),
         "rtt_ms": spec["bottleneck"]["rtt_ms"],
+        "link": link_text(spec["bottleneck"]),
+        "tcp_initial_window_packets": initial_window_packets(spec),
         "protocol": run.attrs["protocol"],
         "seed": spec["seed"],
         "page_load_time_s": float(run.page_load_time_s),

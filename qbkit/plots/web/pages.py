@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from qbkit.errors import MetricError
-from qbkit.metrics.web.loads import require_table
+from qbkit.metrics.web.loads import require_alike, require_table
 from qbkit.metrics.web.pages import NO_LOSS, PAGE_TIMES, SETTING, TITLES, page_differences
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
@@ -79,10 +79,11 @@ def page_differences_chart(
 def page_times_chart(table: pd.DataFrame, *, columns: int = 3) -> alt.Chart:
     """Cumulative distribution over all loads of each setting and protocol; a menu chooses the time.
 
-    ``table`` is from `qbkit.metrics.page_table`; MetricError for another one.
+    ``table`` is from `qbkit.metrics.page_table`; MetricError as `qbkit.metrics.page_differences`.
     """
     keys = [*SETTING, "protocol"]
     require_table(table, [*keys, "seed", *PAGE_TIMES], "page_table")
+    require_alike(table, SETTING)
     parts = []
     for name in PAGE_TIMES:
         known = table[np.isfinite(table[name])]
@@ -123,9 +124,10 @@ def main_image_chart(table: pd.DataFrame, *, columns: int = 3) -> alt.Chart:
     """When the main image is asked for and when it is there, by protocol (figure 15).
 
     ``table`` is from `qbkit.metrics.page_table`. A bar spans the medians, with all loads as dots.
-    Raises MetricError for another table.
+    Raises MetricError as `qbkit.metrics.page_differences`.
     """
     require_table(table, [*SETTING, "protocol", "seed", "main_start_s", "main_end_s"], "page_table")
+    require_alike(table, SETTING)
     known = table[np.isfinite(table["main_end_s"])]
     parts = [
         {

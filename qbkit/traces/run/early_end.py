@@ -137,14 +137,13 @@ def early_ends(
 def _explained(end: EarlyEnd, role: str, folder: Path, flow: Mapping[str, Any]) -> EarlyEnd:
     """An end that a program did not report, with what its own log or its last words say of it."""
     reported = end.by not in PROGRAMS or not end.name
-    if reported or GAVE_UP in end.reason:
+    killed = end.name.startswith("SIG")  # what the other end logs is its consequence
+    if reported or killed or GAVE_UP in end.reason:
         return end
     # Few runs need it, and it loads ijson.
     from qbkit.traces.run.own_words import end_by_logs, end_by_words
 
-    report = end_by_logs(folder, flow["starts"])
-    if report is None and not end.name.startswith("SIG"):
-        report = end_by_words(end.reason, role)
+    report = end_by_logs(folder, flow["starts"]) or end_by_words(end.reason, role)
     return end if report is None else _of_report(report, end.ended_s)
 
 

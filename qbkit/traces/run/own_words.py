@@ -22,6 +22,8 @@ PEER = {"sender": "receiver", "receiver": "sender"}
 CLOSE = b"connection_close"
 """In the name of the frame and of the event."""
 TIMEOUTS = ("idle_timeout", "timeout")
+ORDINARY_ENDS = ("", "QUIC_NO_ERROR", "QUIC_PEER_GOING_AWAY", "QUIC_CONNECTION_CANCELLED")
+"""In a net log: ends without an error. A browser that is ended cancels its connections."""
 GO = re.compile(
     r"(?:Application error (?P<code>0x[0-9a-f]+)|(?P<name>[A-Z][A-Z0-9_]{3,})(?: 0x[0-9a-f]+)?)"
     r" \((?P<end>remote|local)\)(?: \(frame type: \S+\))?(?:: (?P<reason>.+))?"
@@ -152,7 +154,7 @@ def _netlog_end(path: Path, starts: str) -> Report | None:
             elif b'"quic_error"' in line and b'"details"' in line:
                 said = json.loads(line.strip().rstrip(b",").removesuffix(b"]}"))["params"]
                 name = names.get(said["quic_error"], "")
-                if name in ("", "QUIC_NO_ERROR", "QUIC_PEER_GOING_AWAY"):
+                if name in ORDINARY_ENDS:
                     continue
                 by = PEER[starts] if said.get("from_peer") else starts
                 by = "timeout" if name.endswith("TIMEOUT") else by
