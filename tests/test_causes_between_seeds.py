@@ -500,3 +500,37 @@ def test_a_start_that_overshoots_is_why_the_queue_overflows_again_and_again():
     reference = side(start_growth=[2.0] * 4, reverted_reductions_percent=[0.0] * 4)
     found = causes(test, reference, models_path=False)
     assert found == ["start_growth", "reverted_reductions_percent"]
+
+
+@pytest.mark.parametrize(("growth", "paces_less"), [(1.6, False), (1.8, True)])
+def test_a_slow_start_that_grows_less_has_less_to_pace(growth, paces_less):
+    """CUBIC that adds 0.6 packets per packet acknowledged. A pace of 0.88 windows per RTT alone
+    lets a window grow by 1.84."""
+    usual = {"growth": ["cubic"] * 4, "pacing": ["paced"] * 4}
+    slow = side(**usual, start_growth=[growth] * 4, pacing_gain=[0.853, 0.88, 0.882, 0.91])
+    fast = side(**usual, start_growth=[2.0] * 4, pacing_gain=[1.42, 1.55, 1.56, 1.69])
+    for order in ((slow, fast), (fast, slow)):
+        assert causes(*order, models_path=False) == [
+            "pacing_gain" if paces_less else "start_growth"
+        ]
+
+
+def test_deep_drains_that_come_each_few_rtts_are_no_probe_rtts():
+    test = side(probe_rtt_interval_s=[6.62, 6.9, 6.9, 10.8], probe_rtt_duration_ms=[52.5] * 4)
+    reference = side(
+        probe_rtt_interval_s=[0.07, 0.08, 0.08, 0.14], probe_rtt_duration_ms=[35.0] * 4
+    )
+    assert causes(test, reference) == causes(reference, test) == []
+
+
+@pytest.mark.parametrize(("reach", "first"), [(1.85, "window_gain"), (2.51, "ack_room")])
+def test_a_window_below_twice_the_bdp_has_no_room_for_acks(reach, first):
+    """s2n-quic's BBR with a gain of 1.4 and of 2, on a path that stays the same."""
+    more = {"window_gain": [2.23, 2.3, 2.4, 2.52], "ack_room": [1.0] * 4}
+    less = {"window_gain": [1.93, 1.97, 1.99, 1.99], "ack_room": [0.0] * 4}
+    sides = (
+        side(**less, probes_reach_bdp=[reach] * 4),
+        side(**more, probes_reach_bdp=[2.48, 2.51, 2.51, 2.54]),
+    )
+    for order in (sides, sides[::-1]):
+        assert causes(*order)[0] == first

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence, Set
 from dataclasses import replace
 
-from qbkit.metrics.parameters.between_runs import apart, estimates_differ, runs_apart
+from qbkit.metrics.parameters.between_runs import LEAST_PART, apart, estimates_differ, runs_apart
 from qbkit.metrics.parameters.difference import Difference
 from qbkit.metrics.parameters.dips import (
     DECREASE,
@@ -52,8 +52,11 @@ from qbkit.metrics.parameters.windows import (
     BATCH,
     CRUISE,
     PACING,
+    ROOM,
+    STALE,
     cruise_apart,
     held,
+    is_below_twice,
     is_held,
     of_windows,
     paces_later,
@@ -64,6 +67,9 @@ OF_BBRS = (*PROBES, *PROBE_RTTS)
 """What only a controller does that models its path."""
 DRAINS, MARK = ("probe_down_gain", "drain_rate"), "kept_after_mark"
 K_PART = "back_at_loss_part"
+GROWS, GAIN = "start_growth", "pacing_gain"
+EVERY, LEAST_EVERY_S = "probe_rtt_interval_s", 1.0
+"""What is less in flight more often than this is no ProbeRTT, but a deep drain."""
 BEFORE_CURVES = 0.3
 """Of a CUBIC, only some spans are lines, and their slope depends on where they are cut: it must
 differ by this part, and where most spans are curves it says nothing."""
@@ -113,6 +119,8 @@ def compare(
         causes = [headroom, *(d for d in causes if d.name not in (CRUISE, *DRAINS))]
     elif models:
         causes = [d for d in causes if d.name not in DRAINS or not of_windows(d, test, reference)]
+        if is_below_twice(test, reference) and STALE in {d.name for d in causes}:
+            causes = [d for d in causes if d.name != ROOM]
     start_alone = {PACING} if models and paces_later(test, reference) else set()
     behind = explained([d for d in causes if d.name not in start_alone], test, reference)
     if two_laws or shapes:
@@ -148,7 +156,21 @@ def _differing(test: Parameters, reference: Parameters, left_out: Sequence[str])
     names = [n for n in PARAMETERS if n not in left_out and estimates_differ(test[n], reference[n])]
     if INCREASE in names and not _lines_differ(test, reference):
         names.remove(INCREASE)
+    if any(side[EVERY].value < LEAST_EVERY_S for side in (test, reference)):
+        names = [n for n in names if n not in PROBE_RTTS]
+    if {GROWS, GAIN} <= {*names} and _grows_less_than_paced(test, reference):
+        names.remove(GAIN)
     return names
+
+
+def _grows_less_than_paced(test: Parameters, reference: Parameters) -> bool:
+    """Whether the slow start that grows less has the lower rate because it has less to send.
+
+    A pace of so many windows per RTT lets a window grow to 2 to their power in an RTT.
+    """
+    slow, fast = sorted((test, reference), key=lambda side: side[GROWS].value)
+    gain = slow[GAIN].value
+    return gain < fast[GAIN].value and slow[GROWS].value < (1 - LEAST_PART) * 2**gain
 
 
 def _lines_differ(test: Parameters, reference: Parameters) -> bool:

@@ -24,6 +24,8 @@ CRUISES = 0.97
 """Who cruises with more than this part of the BDP in flight has no headroom."""
 PACED_BDP = (0.8, 1.3)
 """What is in flight where a BBR cruises at the path's rate; its window alone leaves two BDP."""
+TWICE_BDP = 2.0
+"""The window of a BBR, but for its room for ACKs that come together."""
 STOPS = 0.3
 """A drain below this part of the link's rate is a window that waits; gains of BBRs are higher."""
 IDLE_PERCENT = 15.0
@@ -92,6 +94,17 @@ def of_windows(drain: Difference, test: Parameters, reference: Parameters) -> bo
     apart = ours.value - theirs.value if all(side.known for side in sides) else 0.0
     deeper = drain.reference.value - drain.test.value
     return abs(apart) > IDLE_PERCENT and apart * deeper > 0 and runs_apart(*sides)
+
+
+def is_below_twice(test: Parameters, reference: Parameters) -> bool:
+    """Whether one side alone has twice the BDP in flight on a path that stays the same.
+
+    Its window lets it. The other's has no room for ACKs beyond twice the BDP because it is less.
+    """
+    if not all(REACH in side for side in (test, reference)):
+        return False
+    low, high = sorted(side[REACH].value for side in (test, reference))
+    return low < TWICE_BDP < high and runs_apart(test[REACH], reference[REACH])
 
 
 def paces_later(test: Parameters, reference: Parameters) -> bool:
