@@ -269,10 +269,14 @@ def option_value(word: str) -> str | int | float | bool:
     return int(word) if word.lstrip("-").isdigit() else float(word)
 
 
+def option_text(value: object) -> str:
+    """The inverse of `option_value`."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _word(value: object) -> str:
     """A value in the text of a flow."""
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    return quote(text, safe=" /:,()[]{}'*+=")
+    return quote(option_text(value), safe=" /:,()[]{}'*+=")
 
 
 def _merged(from_text: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

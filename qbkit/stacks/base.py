@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from qbkit.errors import SpecError
-from qbkit.spec.flow import TEXT_FIELDS
+from qbkit.spec.flow import TEXT_FIELDS, option_text
 from qbkit.stacks.about.option_values import require_value
 from qbkit.suggestions import did_you_mean
 
@@ -306,8 +306,5 @@ def as_server(stack: Kind) -> Kind:
 
 def option_words(options: Options) -> list[str]:
     """Every option as ``--option key=value``; Booleans as true and false."""
-    words = []
-    for name, value in sorted(options.items()):
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        words += ["--option", f"{name}={text}"]
-    return words
+    named = (f"{name}={option_text(value)}" for name, value in sorted(options.items()))
+    return [word for text in named for word in ("--option", text)]

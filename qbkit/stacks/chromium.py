@@ -49,19 +49,20 @@ class BrowserStack(UploadingStack):
 
     def status(self) -> Status:
         """Ready when the packages are installed and the receiver is built."""
-        absent = [name for name, file in self.packages.items() if not Path(file).exists()]
-        if absent:
-            return Status(False, f"apt-get install {' '.join(absent)}")
+        if missing := self._missing():
+            return Status(False, missing)
         return self._receiver.status()
 
     def build(self, say: Say = lambda _: None) -> None:
         """Build the receiver; the packages come from the system."""
-        absent = [name for name, file in self.packages.items() if not Path(file).exists()]
-        if absent:
-            raise StackNotReady(
-                f"{self.name} needs packages of the system: apt-get install {' '.join(absent)}"
-            )
+        if missing := self._missing():
+            raise StackNotReady(f"{self.name} needs packages of the system: {missing}")
         self._receiver.build(say)
+
+    def _missing(self) -> str:
+        """The command that installs the packages that are absent; empty for none."""
+        absent = [name for name, file in self.packages.items() if not Path(file).exists()]
+        return f"apt-get install {' '.join(absent)}" if absent else ""
 
     def program(self) -> list[str]:
         """The driver under the system's Python."""

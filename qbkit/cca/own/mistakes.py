@@ -185,16 +185,12 @@ def require_silence(text: str, name: str) -> None:
     Nobody reads what it prints in the guest, and one that prints much waits for a reader for ever.
     """
     for node in ast.walk(ast.parse(text)):
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name)
-            and node.func.id == "print"
-            and not any(word.arg == "file" for word in node.keywords)
-        ):
-            raise SpecError(
-                f"controller {name!r} prints, which nobody sees; record numbers with "
-                "self.log(name=number), and a run has them over time"
-            )
+        match node:
+            case ast.Call(ast.Name("print"), _, words) if "file" not in [one.arg for one in words]:
+                raise SpecError(
+                    f"controller {name!r} prints, which nobody sees; record numbers with "
+                    "self.log(name=number), and a run has them over time"
+                )
 
 
 def require_modules(text: str, name: str) -> None:
@@ -303,10 +299,6 @@ def _bound(kind: ast.ClassDef) -> Iterator[str]:
 def _logged(text: str) -> Iterator[str]:
     """The names in the calls of a method ``log``."""
     for node in ast.walk(ast.parse(text)):
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr == "log"
-        ):
-            words = (word.arg for word in node.keywords)
-            yield from (word for word in words if word and word != "state")
+        match node:
+            case ast.Call(ast.Attribute(_, "log"), _, words):
+                yield from (one.arg for one in words if one.arg and one.arg != "state")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -113,16 +114,6 @@ def queue_mean_ms(part: Part) -> float:
     return float(waited_ms.mean()) if len(waited_ms) else math.nan
 
 
-def queue_p95_ms(part: Part) -> float:
-    """95th percentile of the queueing delay of the flows' packets in the span, in ms."""
-    return _percentile(_waited_ms(part), 95)
-
-
-def queue_least_ms(part: Part) -> float:
-    """5th percentile of the queueing delay of the flows' packets in the span, in ms."""
-    return _percentile(_waited_ms(part), 5)
-
-
 def probe_rtt_s(part: Part) -> float:
     """Median time between two entries into PROBE_RTT in the span, in s, as the stack reports them.
 
@@ -194,16 +185,6 @@ def sent_packets_per_s(part: Part) -> float:
     return float(np.count_nonzero(_sent_in(part)) / part.span_s)
 
 
-def objects_p95_ms(part: Part) -> float:
-    """95th percentile of the time that the flows' objects took to arrive, in ms."""
-    return _percentile(_took_ms(part), 95)
-
-
-def objects_median_ms(part: Part) -> float:
-    """Median of the time that the flows' objects took to arrive, in ms."""
-    return _percentile(_took_ms(part), 50)
-
-
 def late_percent(part: Part) -> float:
     """Objects of the flows that took more than 250 ms or did not arrive, in %: a freeze."""
     took_ms = _took_ms(part)
@@ -244,8 +225,9 @@ def _moving_mbps(
     return np.asarray((total[last] - total[first]) * 8e-6 / span_s)
 
 
-def _percentile(values: FloatArray, percent: float) -> float:
-    """A percentile; NaN without values."""
+def _percentile(values_of: Callable[[Part], FloatArray], percent: float, part: Part) -> float:
+    """A percentile of some values of the flows in the span; NaN without values."""
+    values = values_of(part)
     return float(np.percentile(values, percent)) if len(values) else math.nan
 
 
@@ -271,6 +253,7 @@ def _sent_in(part: Part) -> BoolArray:
 
 
 def _waited_ms(part: Part) -> FloatArray:
+    """Queueing delay of each packet of the flows that arrived in the span, in ms."""
     found = []
     for index in part.flows:
         left_s, _, waited_ms = delivered_packets(part.run, index)
@@ -294,6 +277,10 @@ def _took_ms(part: Part) -> FloatArray:
     return np.asarray((ended_s - release_s)[mine] * 1e3)
 
 
+queue_p95_ms = partial(_percentile, _waited_ms, 95)
+queue_least_ms = partial(_percentile, _waited_ms, 5)
+objects_p95_ms = partial(_percentile, _took_ms, 95)
+objects_median_ms = partial(_percentile, _took_ms, 50)
 OF_DELAY = "percentile of queueing delay"
 MEASURES = {
     measure.name: measure
