@@ -205,7 +205,10 @@ def test_the_heat_map_labels_what_differs_and_a_click_chooses_its_loads():
     tables = tables_of(chart)
     (cell,) = next(rows for rows in tables if "percent" in rows[0])
     assert (cell["row"], cell["column"]) == ("envoy:cubic · 3 KB", "0 %, +0 ms")
-    assert cell["label"] == "−25" and float(cell["low"]) <= -25 <= float(cell["high"])
+    assert cell["label"] == "(−25)" and float(cell["low"]) <= -25 < 0 < float(cell["high"])
+    sure = qb.plots.web_objects_chart(table_of([2.0, 2.1], [1.0, 1.05]), curves, base_rtt_ms=20)
+    (cell,) = next(rows for rows in tables_of(sure.to_dict()) if "percent" in rows[0])
+    assert cell["label"] == "−50", "without 0 in the interval there are no brackets"
     assert chart["params"][0]["select"]["fields"] == ["row", "column"]
     with pytest.raises(MetricError, match="run more seeds"):
         qb.plots.web_objects_chart(table_of([1.0], [1.0]), curves, base_rtt_ms=20)

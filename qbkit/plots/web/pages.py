@@ -123,8 +123,8 @@ def page_times_chart(table: pd.DataFrame, *, columns: int = 3) -> alt.Chart:
 def main_image_chart(table: pd.DataFrame, *, columns: int = 3) -> alt.Chart:
     """When the main image is asked for and when it is there, by protocol (figure 15).
 
-    ``table`` is from `qbkit.metrics.page_table`. A bar spans the medians, with all loads as dots.
-    Raises MetricError as `qbkit.metrics.page_differences`.
+    ``table`` is from `qbkit.metrics.page_table`. A triangle is a load's request, a dot its last
+    byte. Raises MetricError as `qbkit.metrics.page_differences`.
     """
     require_table(table, [*SETTING, "protocol", "seed", "main_start_s", "main_end_s"], "page_table")
     require_alike(table, SETTING)

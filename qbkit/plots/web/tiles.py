@@ -18,6 +18,7 @@ DARK_PERCENT = 38.0
 PROTOCOLS = ("h2", "h3")
 DIFFERENCE = (
     "Blue: H3 is faster.",
+    "In brackets: 0 is in the 95 % interval.",
     f"Differences below {LABELLED_PERCENT:g} % have no number.",
     "The difference is (median of H3 − median of H2) / median of H2.",
 )
@@ -43,13 +44,21 @@ def tile_label(percent: float, form: str = "{:+.0f}") -> str:
     return text if abs(percent) >= LABELLED_PERCENT else ""
 
 
+def _difference_label(percent: float, low: float, high: float) -> str:
+    """The number in a tile, in brackets where the interval has differences of both signs."""
+    text = tile_label(percent)
+    return f"({text})" if text and low <= 0 <= high else text
+
+
 def difference_columns(cells: pd.DataFrame) -> dict[str, Any]:
     """What a tile has of a row of differences, with `difference_tips`."""
+    names = ("difference_percent", "low_percent", "high_percent")
+    percent, low, high = (cells[name].to_numpy(float) for name in names)
     return {
-        "percent": cells["difference_percent"].to_numpy(float),
-        "low": cells["low_percent"].to_numpy(float),
-        "high": cells["high_percent"].to_numpy(float),
-        "label": [tile_label(value) for value in cells["difference_percent"]],
+        "percent": percent,
+        "low": low,
+        "high": high,
+        "label": list(map(_difference_label, percent, low, high)),
         "h2": cells["h2_median_s"].to_numpy(float),
         "h3": cells["h3_median_s"].to_numpy(float),
         "h2_loads": cells["h2_loads"].to_numpy(int),
