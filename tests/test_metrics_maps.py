@@ -157,6 +157,27 @@ def test_flows_that_send_at_other_times_share_no_whole_trial(second, swept, fiel
         qb.metrics.shares(cube.assign_coords({"flows.1.start_s": 0}))
 
 
+def test_flows_that_share_no_link_have_no_shares():
+    cube = pairs(np.array([[5.0, 8.0], [np.nan, 5.0]]), ["a", "b"])
+    back = of_sweep(cube, "tcp:cubic", {"stack": "tcp:cubic", "direction": "reverse"})
+    with pytest.raises(MetricError, match="flows of this sweep go in opposite directions"):
+        qb.metrics.shares(back)
+    three = cube.throughput_mbps.pad(flow=(0, 1), constant_values=4.0).to_dataset()
+    base = {"flows": ["tcp:cubic"] * 3, "topology": "parking_lot"}
+    lot = three.assign_attrs(sweep=json.dumps({"base": base}))
+    with pytest.raises(MetricError, match=r"not all flows of a parking lot cross one link; choose"):
+        qb.metrics.shares(lot)
+    assert qb.metrics.throughput_ratios(lot).values == pytest.approx(
+        np.array([[0.5, 0.8], [np.nan, 0.5]]), nan_ok=True
+    )
+
+
+def test_the_matrix_of_pairs_beside_a_third_flow_shows_the_pairs():
+    three = drifting().pad(flow=(0, 1), constant_values=4.0)
+    words = json.dumps(qb.plots.interaction_chart(three.assign_coords(time=range(4))).to_dict())
+    assert r'\"a\",\"b\",\"row\",\"a\",\"6\"' in words
+
+
 def test_a_single_trial_has_no_interval():
     found = qb.metrics.interactions(pairs(np.array([[5.0, 8.0], [np.nan, 5.0]]), ["a", "b"]))
     assert found.throughput_ratio_low.isnull().all()

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import qbkit as qb
-from qbkit.errors import EngineError, SpecError, StoreError
+from qbkit.errors import EngineError, MetricError, SpecError, StoreError
 from qbkit.execution import cluster
 from qbkit.execution.runner import namer
 from qbkit.execution.sweeps import estimate, run_sweep
@@ -258,6 +258,12 @@ def test_the_reference_of_a_sweep_is_an_implementation_whatever_else_its_flow_ha
     made = Sweep(name="x", base={**BASE, "flows": ["tcp:reno", flow]}, sweep={"seed": [1]})
     cube = xr.Dataset(attrs={"sweep": made.model_dump_json()})
     assert reference_of(cube) == "tcp:cubic"
+
+
+def test_a_sweep_of_lone_flows_has_no_reference():
+    made = Sweep(name="x", base={**BASE, "flows": ["tcp:reno"]}, sweep={"seed": [1]})
+    with pytest.raises(MetricError, match="the sweep has lone flows, and a map compares with"):
+        reference_of(xr.Dataset(attrs={"sweep": made.model_dump_json()}))
 
 
 def test_unordered_fields_run_each_pair_once():

@@ -125,8 +125,18 @@ def is_cube(results: xr.Dataset) -> bool:
 
 
 def reference_of(cube: xr.Dataset) -> str:
-    """The implementation that a sweep compares all others with: its second flow."""
-    return named_flow(json.loads(cube.attrs["sweep"])["base"]["flows"][1])
+    """The implementation that a sweep compares all others with: its second flow.
+
+    Raises MetricError for a sweep of lone flows.
+    """
+    flows = json.loads(cube.attrs["sweep"])["base"]["flows"]
+    if len(flows) < 2:
+        raise MetricError(
+            "the sweep has lone flows, and a map compares with the implementation of the second "
+            "flow; take numbers from the cube, or run it beside another flow",
+            refused=True,
+        )
+    return named_flow(flows[1])
 
 
 def one_setting(cube: xr.Dataset) -> xr.Dataset:

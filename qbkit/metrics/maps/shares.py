@@ -78,7 +78,9 @@ def shares(cube: xr.Dataset, between_s: Span | None = None) -> xr.DataArray:
     `settled_throughput_mbps`. NaN where there is no run. Raises MetricError where neither
     ``between_s`` nor the sweep's ``settle_s`` says which part, and flows start, stop or have sent
     everything at times of their own: a throughput of the whole trial is over a flow's own time.
+    Also raises it where not all flows share one link.
     """
+    _require_one_link(cube)
     if between_s is None:
         if settle_s(cube) == 0 and (field := _timed_by(cube)):
             raise MetricError(
@@ -93,12 +95,24 @@ def shares(cube: xr.Dataset, between_s: Span | None = None) -> xr.DataArray:
     return share.assign_attrs(units="1", long_name="share of the throughput").rename("share")
 
 
+def _require_one_link(cube: xr.Dataset) -> None:
+    """Raise MetricError for flows in both directions, or on both links of a parking lot."""
+    base = sweep_of(cube).get("base", {})
+    ways = {beside_implementation(flow).get("direction", "forward") for flow in _flows(cube)}
+    if len(ways) > 1:
+        raise MetricError("flows of this sweep go in opposite directions, so they share no link")
+    if base.get("topology") == "parking_lot" and len(_flows(cube)) > 2:
+        raise MetricError(
+            "not all flows of a parking lot cross one link; choose flows of one, as in "
+            "shares(cube.isel(flow=[0, 1]))"
+        )
+
+
 def _timed_by(cube: xr.Dataset) -> str:
     """A field by which the flows of a cube do not all send at the same time; "" without one."""
-    sweep = sweep_of(cube)
-    swept = sweep.get("sweep", {})
+    swept = sweep_of(cube).get("sweep", {})
     times: dict[str, set[float]] = {"start_s": set(), "stop_s": set(), "bytes": set()}
-    for index, flow in enumerate(sweep.get("base", {}).get("flows", [])):
+    for index, flow in enumerate(_flows(cube)):
         place, own = f"flows.{index}", beside_implementation(flow)
         names = _values(cube, place, swept)
         texts = [parsed(text) if "?" in text else {} for text in names] or [{}]
@@ -114,3 +128,9 @@ def _timed_by(cube: xr.Dataset) -> str:
 def _values(cube: xr.Dataset, field: str, swept: Mapping[str, list[Any]]) -> list[Any]:
     """The values of a swept field in a cube, or a selection of it; none if it is not swept."""
     return cube[field].values.ravel().tolist() if field in cube.coords else swept.get(field, [])
+
+
+def _flows(cube: xr.Dataset) -> list[str | dict[str, Any]]:
+    """The flows of a sweep's base, or the first of them that a cube has."""
+    found = sweep_of(cube).get("base", {}).get("flows", [])
+    return list(found[: cube.sizes.get("flow", 0)])

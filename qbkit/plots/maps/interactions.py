@@ -246,8 +246,11 @@ def _first_trial(values: xr.DataArray) -> xr.DataArray:
 
 
 def _sides(mbps: xr.DataArray) -> Iterator[tuple[dict[str, str], FloatArray]]:
-    """What either flow of each pair gets, in the order of the run, and mirrored without another."""
-    mbps = squared(mbps).transpose(FIRST, SECOND, "flow", ...)
+    """What either flow of each pair gets, in the order of the run, and mirrored without another.
+
+    Further flows of the runs are left out.
+    """
+    mbps = squared(mbps.isel(flow=slice(2))).transpose(FIRST, SECOND, "flow", ...)
     names, values = [str(n) for n in mbps[FIRST].values], mbps.values
     known = np.isfinite(values).reshape(len(names), len(names), -1).any(axis=2)
     for i, j in np.argwhere(known):
