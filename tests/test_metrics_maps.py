@@ -175,7 +175,7 @@ def test_flows_that_share_no_link_have_no_shares():
 def test_the_matrix_of_pairs_beside_a_third_flow_shows_the_pairs():
     three = drifting().pad(flow=(0, 1), constant_values=4.0)
     words = json.dumps(qb.plots.interaction_chart(three.assign_coords(time=range(4))).to_dict())
-    assert r'\"a\",\"b\",\"row\",\"a\",\"6\"' in words
+    assert r"\"a\",\"b\",\"row\",\"a\",\"6\"" in words
 
 
 def test_a_single_trial_has_no_interval():
