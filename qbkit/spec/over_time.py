@@ -94,9 +94,7 @@ class Timed(Spec):
     def length_s(self) -> float:
         """When the steps end: the last one lasts as long as the one before it."""
         times_s = self.times_s
-        if len(times_s) < 2:
-            return math.inf
-        return times_s[-1] + times_s[-1] - times_s[-2]
+        return 2 * times_s[-1] - times_s[-2] if len(times_s) > 1 else math.inf
 
 
 class Capacity(Timed):

@@ -85,9 +85,7 @@ def likely_place(cause: Difference, test: Flow, reference: Flow) -> str:
     "" where no source is at hand, and where both sides run the same code.
     """
     one, other = ((flow.stack, flow.controller, flow.source) for flow in (test, reference))
-    if one == other:
-        return ""
-    return source_line(test, _check_of(cause).identifiers)
+    return "" if one == other else source_line(test, _check_of(cause).identifiers)
 
 
 def _check_of(cause: Difference) -> Check:

@@ -75,6 +75,4 @@ def buffer_words(experiment: Experiment) -> str:
     size = f"{link.queue_bytes / 1e3:.4g} kB"
     if link.buffer_bdp is not None:
         return f"{link.buffer_bdp:g} BDP ({size})"
-    if link.buffer_packets is not None:
-        return f"{link.buffer_packets} packets"
-    return size
+    return size if link.buffer_packets is None else f"{link.buffer_packets} packets"

@@ -47,9 +47,7 @@ class Copies:
 
     def warning(self, name: str) -> list[str]:
         """A sentence with the number of copies, if there were any."""
-        if not self.count:
-            return []
-        return [COPIES.format(file=name, count=self.count)]
+        return [COPIES.format(file=name, count=self.count)] if self.count else []
 
     def _content(self, segment: Segment) -> tuple[bytes, bool, bool]:
         """What identifies a packet, whether no other one has the same, and whether many do."""

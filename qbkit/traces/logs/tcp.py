@@ -56,12 +56,12 @@ class TcpHeader:
     flags: int
     window: int
     payload_bytes: int
+    is_whole: bool = True
+    """Whether all options were captured."""
     mss: int | None = None
     scale: int | None = None
     stamps: Range | None = None
     blocks: tuple[Range, ...] = ()
-    is_whole: bool = True
-    """Whether all options were captured."""
 
 
 def parse(segment: Segment) -> TcpHeader | None:
