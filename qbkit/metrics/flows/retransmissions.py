@@ -40,9 +40,9 @@ class Regression:
 
     def band_s(self, offset_bytes: FloatArray, level: float = 0.95) -> FloatArray:
         """Half width of the confidence band of the line, by Student's t."""
-        from scipy import stats
+        from scipy import special
 
-        t = float(stats.t.ppf((1 + level) / 2, self.transfers - 2))
+        t = float(special.stdtrit(self.transfers - 2, (1 + level) / 2))
         leverage = (offset_bytes - self.mean_bytes) ** 2 / self.sum_of_squares_bytes2
         half_width: FloatArray = t * self.residual_s * np.sqrt(1 / self.transfers + leverage)
         return half_width
