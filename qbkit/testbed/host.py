@@ -22,10 +22,8 @@ def problem() -> str | None:
     """A sentence that says why this machine cannot run experiments in real time; None if it can."""
     if os.geteuid() != 0:
         return "engine host needs root, for network namespaces and queues; use engine virtual"
-    missing = [package for tool, package in TOOLS.items() if not shutil.which(tool)]
-    if missing:
-        return f"install with: apt-get install {' '.join(sorted(set(missing)))}"
-    return None
+    missing = sorted({package for tool, package in TOOLS.items() if not shutil.which(tool)})
+    return f"install with: apt-get install {' '.join(missing)}" if missing else None
 
 
 def die_with_parent() -> None:

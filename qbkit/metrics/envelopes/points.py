@@ -59,7 +59,7 @@ class OperatingPoints:
             )
         if not np.isfinite(xy).all():
             raise MetricError("operating points must be finite; drop the rows with NaN")
-        _require_enough(len(xy), "the array", "give more points")
+        require_enough(len(xy), "the array", "give more points")
         return cls(xy[:, 0].copy(), xy[:, 1].copy(), np.full(len(xy), np.nan))
 
 
@@ -106,7 +106,7 @@ def operating_points(
     sample = _from_packets if lookup.has_packets(ds) else _from_bins
     throughput_mbps, delay_ms = sample(ds, index, edges_s, interval_s)
     seen = np.isfinite(delay_ms)
-    _require_enough(
+    require_enough(
         int(seen.sum()),
         f"{label} from {start_s:g} s to {stop_s:g} s, less {skip_start_s:g} s at the start and "
         f"{skip_end_s:g} s at the end, in windows of {interval_s:g} s,",
@@ -162,7 +162,8 @@ def _advice(seen: BoolArray, needed_s: float) -> str:
     return f"nothing left the queue in {(~seen).sum()} windows, so run longer"
 
 
-def _require_enough(points: int, what: str, advice: str) -> None:
+def require_enough(points: int, what: str, advice: str) -> None:
+    """Raise MetricError for fewer operating points than a hull needs."""
     if points < MIN_POINTS:
         raise MetricError(
             f"{what} gives {points} operating points, but a hull needs {MIN_POINTS}; {advice}"

@@ -30,7 +30,7 @@ import numpy as np
 import xarray as xr
 
 from qbkit.errors import MetricError, SpecError
-from qbkit.metrics.envelopes.points import MIN_POINTS, OperatingPoints
+from qbkit.metrics.envelopes.points import OperatingPoints, require_enough
 from qbkit.metrics.flows import lookup
 from qbkit.spec.experiment import usual_start_window_s
 from qbkit.traces.arrays import FloatArray, IntArray
@@ -126,11 +126,7 @@ def moving_window_points(
     delay_row, delay_from = _rows(time_s[:packets], opened_s, interval_s)
     taken = _sampled(time_s[delay_row], interval_s)
     delay_row, delay_from = delay_row[taken], delay_from[taken]
-    if len(delay_row) < MIN_POINTS:
-        raise MetricError(
-            f"the flow gives {len(delay_row)} operating points, but a hull needs {MIN_POINTS}; "
-            "run longer"
-        )
+    require_enough(len(delay_row), "the flow", "run longer")
     joined = np.searchsorted(time_s[rate_row], time_s[delay_row], side="left")
     joined = np.minimum(joined, len(rate_row) - 1)
     mbps = _rates_mbps(time_s, size_bytes, rate_row[joined], rate_from[joined])
