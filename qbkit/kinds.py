@@ -76,6 +76,7 @@ def _checked(function: Callable[..., Any], package: str) -> Callable[..., Any]:
             given = signature.bind(*args, **options)
         except TypeError:
             if not any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
+                _require_places(function, options, hints())
                 require_settings(options, function)
             return function(*args, **options)  # Python says which argument is missing
         _require_kinds(function, given, hints())
@@ -111,6 +112,20 @@ def require_settings(
             raise SpecError(
                 f"{function.__name__} has no setting {name}{near}; it has {', '.join(known)}"
             )
+
+
+def _require_places(
+    function: Callable[..., Any], given: Iterable[str], hints: Mapping[str, Any]
+) -> None:
+    """Raise SpecError for a setting that is a field of an argument, as the rate of a bottleneck."""
+    for argument, hint in hints.items():
+        for kind in typing.get_args(hint):
+            for name in given:
+                if name not in hints and name in getattr(kind, "model_fields", {}):
+                    raise SpecError(
+                        f"{function.__name__} has no setting {name}; it belongs in {argument}, a "
+                        f"qb.{kind.__name__}"
+                    )
 
 
 def _require_kinds(

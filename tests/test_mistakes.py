@@ -66,6 +66,10 @@ OF_SETTINGS = [
         lambda: qb.conformance_study("tcp:reno", "tcp:cubic", duration=9),
         "conformance_study has no setting duration (did you mean duration_s?); it has test,",
     ),
+    (
+        lambda: qb.conformance_study("tcp:reno", "tcp:cubic", rate_mbps=9),
+        "conformance_study has no setting rate_mbps; it belongs in bottleneck, a qb.Bottleneck",
+    ),
 ]
 
 FLOWS = [(f"tcp:cubic?app={text}", sentence) for text, sentence in OF_APPS]
