@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,6 +23,17 @@ def write_whole(path: Path, content: bytes | memoryview) -> None:
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def require_ending(path: Path, what: str, endings: Collection[str]) -> str:
+    """The ending of the name of a file to write, in small letters; StoreError for another one."""
+    ending = path.suffix.lower()
+    if ending not in endings:
+        raise StoreError(
+            f"{what} cannot be saved as {path.name!r}; choose a name with {', '.join(endings)}",
+            refused=True,
+        )
+    return ending
 
 
 @contextmanager

@@ -166,7 +166,7 @@ def test_a_table_has_units_intervals_and_no_letter_that_latex_lacks(tmp_path):
     assert r"\toprule" in text
     whole = pd.read_csv(qb.save_table(frame, tmp_path / "t.csv"))
     assert whole["throughput (Mbit/s)"][0] == 9.876
-    with pytest.raises(StoreError, match=r"'t\.xls'; choose from \.csv, \.tex"):
+    with pytest.raises(StoreError, match=r"'t\.xls'; choose a name with \.csv, \.tex"):
         qb.save_table(frame, tmp_path / "t.xls")
 
 

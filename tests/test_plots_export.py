@@ -89,7 +89,7 @@ def test_saving_does_not_depend_on_the_theme_that_is_on(ds, tmp_path):
 
 @pytest.mark.slow
 def test_an_unknown_ending_names_the_known(ds, tmp_path):
-    with pytest.raises(StoreError, match=r"'a\.gif'; choose from \.png, \.svg, \.pdf"):
+    with pytest.raises(StoreError, match=r"'a\.gif'; choose a name with \.png, \.svg, \.pdf"):
         plots.save_chart(plots.timeline_chart(ds), tmp_path / "a.gif")
 
 

@@ -199,7 +199,7 @@ def test_the_command_draws_and_says_what_it_found(stored, tmp_path, monkeypatch)
     bad = CliRunner().invoke(group, ["replay", "none", "--at", "1", "--out", "a.html"])
     assert "there is no run none; give FILE.nc" in bad.output
     bad = CliRunner().invoke(group, [*words[:4], "--out", "a.htm"])
-    assert "a chart cannot be saved as 'a.htm'; choose from" in str(bad.exception)
+    assert "a chart cannot be saved as 'a.htm'; choose a name with" in str(bad.exception)
 
 
 @pytest.mark.slow

@@ -11,8 +11,7 @@ from typing import Any
 import pandas as pd
 
 from qbkit.arguments import as_path
-from qbkit.errors import StoreError
-from qbkit.files import write_whole, writing
+from qbkit.files import require_ending, write_whole, writing
 from qbkit.traces.run.telemetry import unit_of, without_unit
 
 LATEX = {
@@ -44,14 +43,10 @@ def save_table(frame: pd.DataFrame, path: str | Path) -> Path:
     StoreError for another file extension and for a folder that cannot be written.
     """
     path, frame = as_path(path), _flat(frame)
-    if path.suffix.lower() == ".csv":
+    if require_ending(path, "a table", (".csv", ".tex")) == ".csv":
         text = _headed(frame).to_csv(index=False)
-    elif path.suffix.lower() == ".tex":
-        text = _latex(frame)
     else:
-        raise StoreError(
-            f"a table cannot be saved as {path.name!r}; choose from .csv, .tex", refused=True
-        )
+        text = _latex(frame)
     with writing(path):
         write_whole(path, text.encode())
     return path

@@ -11,8 +11,8 @@ import pandas as pd
 import xarray as xr
 
 from qbkit.arguments import as_path
-from qbkit.errors import QbkitError, StoreError
-from qbkit.files import write_whole, writing
+from qbkit.errors import QbkitError
+from qbkit.files import require_ending, write_whole, writing
 from qbkit.metrics.verdicts.reasons import sentence
 from qbkit.plots.drawing.html import run_html, run_sentence
 from qbkit.plots.drawing.render import page_fragment, without_bundle
@@ -55,10 +55,7 @@ def save_report(results: Results, path: str | Path) -> Path:
     """
     require_results(results)
     target = as_path(path)
-    if target.suffix.lower() != ".html":
-        raise StoreError(
-            f"a report cannot be saved as {target.name!r}; choose a name with .html", refused=True
-        )
+    require_ending(target, "a report", (".html",))
     title, sections = _title(results), []
     drawn = False
     for name, html in _sections(results):

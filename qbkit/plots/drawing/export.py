@@ -10,8 +10,7 @@ from typing import Any
 import altair as alt
 
 from qbkit.arguments import as_path
-from qbkit.errors import StoreError
-from qbkit.files import write_whole, writing
+from qbkit.files import require_ending, write_whole, writing
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.paper import paper_spec
 from qbkit.plots.drawing.pointer import without_hints
@@ -49,13 +48,7 @@ def save_chart(chart: alt.TopLevelMixin, path: str | Path, *, width: str | None 
 
 def ending_of(path: Path) -> str:
     """The ending of a chart's file, in small letters; StoreError for one that no chart has."""
-    ending = path.suffix.lower().removeprefix(".")
-    if ending not in WRITERS:
-        allowed = ", ".join("." + name for name in WRITERS)
-        raise StoreError(
-            f"a chart cannot be saved as {path.name!r}; choose from {allowed}", refused=True
-        )
-    return ending
+    return require_ending(path, "a chart", [f".{name}" for name in WRITERS]).removeprefix(".")
 
 
 def _rendered(ending: str, **how: Any) -> Callable[[dict[str, Any]], bytes]:

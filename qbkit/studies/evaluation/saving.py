@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from qbkit.arguments import as_path
-from qbkit.errors import StoreError
-from qbkit.files import write_whole, writing
+from qbkit.files import require_ending, write_whole, writing
 from qbkit.studies.evaluation import case_pages, report
 from qbkit.studies.evaluation.answers import Evaluation
 from qbkit.studies.evaluation.judgements import CaseReport
@@ -20,21 +19,15 @@ def save_evaluation(evaluation: Evaluation | CaseReport, path: str | Path) -> Pa
     Returns its path. Raises StoreError for another name, and for a folder that cannot be written.
     """
     target = as_path(path)
-    require_name(target)
-    text = _text(evaluation, target.suffix.lower())
+    text = _text(evaluation, require_name(target))
     with writing(path):
         write_whole(target, text.encode())
     return target
 
 
-def require_name(path: Path) -> None:
-    """Raise StoreError for a name that says no kind of report."""
-    if path.suffix.lower() not in KINDS:
-        raise StoreError(
-            f"an evaluation cannot be saved as {path.name!r}; "
-            f"choose a name with {', '.join(KINDS)}",
-            refused=True,
-        )
+def require_name(path: Path) -> str:
+    """The kind of a report by its name; StoreError for a name that says none."""
+    return require_ending(path, "an evaluation", KINDS)
 
 
 def as_json(evaluation: Evaluation | CaseReport) -> str:
