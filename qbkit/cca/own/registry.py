@@ -92,11 +92,11 @@ def source_of(name: str) -> str | None:
     class or a value that was changed since its cell ran, of which the text has no change, and for a
     file that the guest does not see.
     """
-    if name in builtin_names():
-        return None
-    if name not in _of_cells and name in _entry_points():
+    if name in _of_cells:
+        return with_files(_unchanged(name, _of_cells[name]).source)
+    if name in _entry_points() and name not in builtin_names():
         return with_files(_of_entry_point(name).source)
-    return with_files(_unchanged(name, _of_cells[name]).source) if name in _of_cells else None
+    return None
 
 
 def find(name: str, source: str | None = None) -> type[Controller]:
