@@ -27,11 +27,12 @@ from qbkit.atlas.inferred import read_inferred
 from qbkit.atlas.pages import shared_words
 from qbkit.atlas.published import ConformanceSweep
 from qbkit.atlas.shares import EQUAL, Shares
-from qbkit.atlas.site import _signed, page_of
+from qbkit.atlas.site import page_of
 from qbkit.atlas.standing import cause_of, standing_of
 from qbkit.cli.reproduce import MOST_POINTS, reproduce_command, wanted_fields
 from qbkit.errors import StoreError
 from qbkit.metrics.parameters import PARAMETERS
+from qbkit.plots.drawing.captions import signed
 from qbkit.store.faults import read_faults
 from qbkit.store.published import write_cube
 from qbkit.studies.reproduction import Point, published_points
@@ -202,13 +203,10 @@ def test_the_first_page_takes_what_the_map_says(site: Path):
 
 
 def test_what_rounds_to_zero_has_no_sign():
-    assert [_signed(value) for value in (-0.04, 0.0, 0.04, -0.06, 2.3)] == [
-        "0.0",
-        "0.0",
-        "0.0",
-        "−0.1",
-        "+2.3",
-    ]
+    said = [signed(value, decimals=1) for value in (-0.04, 0.0, 0.04, -0.06, 2.3)]
+    assert said == ["0.0", "0.0", "0.0", "−0.1", "+2.3"]
+    assert signed(-0.004) == "0.00"
+    assert signed(float("nan")) == "–"
 
 
 def test_a_map_begins_with_the_noise_floor_and_goes_on_by_conformance(site: Path):

@@ -37,6 +37,7 @@ from qbkit.atlas.standing import source_links
 from qbkit.atlas.tiles import SHARE, tile_style
 from qbkit.files import write_whole, writing
 from qbkit.metrics import map_sentence
+from qbkit.plots.drawing.captions import signed
 from qbkit.plots.drawing.html import run_sentence
 from qbkit.plots.drawing.render import shared_script
 from qbkit.plots.maps.conformance_map import setting_text
@@ -143,7 +144,8 @@ def _environment(published: Published) -> jinja2.Environment:
             "parameter_rows": parameter_rows,
         }
     )
-    filters = {"to": _number, "signed": _signed, "code": _code, "markdown": markdown2html}
+    of_one_decimal = partial(signed, decimals=1)
+    filters = {"to": _number, "signed": of_one_decimal, "code": _code, "markdown": markdown2html}
     environment.filters.update(filters)
     return environment
 
@@ -151,14 +153,6 @@ def _environment(published: Published) -> jinja2.Environment:
 def _number(value: Any, decimals: int = 2) -> str:
     """A number with this many decimals; a dash for one that is unknown."""
     return "–" if value is None or value != value else f"{float(value):.{decimals}f}"
-
-
-def _signed(value: Any, decimals: int = 1) -> str:
-    """A number with a typographic sign, but for 0; a dash for one that is unknown."""
-    if value != value:
-        return "–"
-    text = f"{float(value):+.{decimals}f}".replace("-", "−")
-    return text if float(text[1:]) else text[1:]
 
 
 def _code(text: str) -> Markup:

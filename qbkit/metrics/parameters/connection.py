@@ -229,7 +229,7 @@ def link_of(run: xr.Dataset, index: int) -> SharedLink | None:
     return SharedLink(rate_mbps, *_summed(departure_s[left], sizes))
 
 
-def observe_events(events: xr.Dataset, label: str = "") -> Connection:
+def observe_events(events: xr.Dataset) -> Connection:
     """A connection as its sender saw it, from a log (`qb.read_qlog` and the other readers).
 
     A capture may have been made anywhere between the sender and the queue: times are moved to the
@@ -238,7 +238,7 @@ def observe_events(events: xr.Dataset, label: str = "") -> Connection:
     6.1.1). Packets that were neither acknowledged nor lost are left out. Raises MetricError as
     `observe` does.
     """
-    label = label or str(events.attrs.get("title", "")) or "the connection"
+    label = str(events.attrs.get("title", "")) or "the connection"
     size_bytes = events["sent_size_bytes"].values
     mine = (events["sent_space"].values == APPLICATION) & (size_bytes > ACK_BYTES)
     sent_s = events["sent_time_s"].values[mine]

@@ -192,7 +192,7 @@ def _gain(connection: Connection, start: Start, number: int) -> tuple[float, boo
     return gain, span_s > SPREAD * acks_s, rtt_s > QUEUES * connection.min_rtt_s
 
 
-def burst_packets(connection: Connection, within_s: float = 0.001) -> float:
+def burst_packets(connection: Connection) -> float:
     """99th percentile of the number of packets that leave within a millisecond."""
-    ends = np.searchsorted(connection.sent_s, connection.sent_s + within_s)
+    ends = np.searchsorted(connection.sent_s, connection.sent_s + 1e-3)
     return float(np.quantile(ends - np.arange(len(ends)), 0.99))

@@ -67,9 +67,12 @@ def assessment_sentences(a: Assessment) -> list[str]:
     ]
 
 
-def signed(value: float) -> str:
-    """Two decimals with a typographic sign."""
-    return f"{value:+.2f}".replace("-", "−")
+def signed(value: float, decimals: int = 2) -> str:
+    """A number with a typographic sign, but for 0; a dash for one that is unknown."""
+    if value != value:
+        return "–"
+    text = f"{float(value):+.{decimals}f}".replace("-", "−")
+    return text if float(text[1:]) else text[1:]
 
 
 def _parameters(e: Envelope) -> str:

@@ -99,7 +99,7 @@ def acked_panel(frame: pc.Frame, connections: pc.Events, height: int = 130) -> p
     return pc.Panel(draw, height, readout, notes)
 
 
-def lag_panel(frame: pc.Frame, connections: pc.Events, height: int = 90) -> pc.Panel:
+def lag_panel(frame: pc.Frame, connections: pc.Events) -> pc.Panel:
     """Panel of the bytes ACKed minus those of the reference or else of the first connection."""
     connections, _ = pc.reporting(connections, reports_acks, "bytes ACKed")
     base = next((k for k in connections if k == frame.reference), next(iter(connections)))
@@ -119,7 +119,7 @@ def lag_panel(frame: pc.Frame, connections: pc.Events, height: int = 90) -> pc.P
         ]
 
     note = f"Ahead: bytes ACKed minus those of {base} at that time."
-    return pc.Panel(draw, height, pc.Readout("mean, kB", data, "kb", "mean", "+.1f"), [note])
+    return pc.Panel(draw, 90, pc.Readout("mean, kB", data, "kb", "mean", "+.1f"), [note])
 
 
 def bandwidth_panel(frame: pc.Frame, connections: pc.Events, height: int = 130) -> pc.Panel:

@@ -101,7 +101,7 @@ def cwnd_panel(frame: Frame, connections: Events, height: int = 170) -> Panel:
     return Panel(draw, height, readout, notes)
 
 
-def growth_panel(frame: Frame, connections: Events, height: int = 130) -> Panel:
+def growth_panel(frame: Frame, connections: Events) -> Panel:
     """Panel of the window's growth per round trip (kB), on a scale that is linear around 0."""
     connections, notes = reporting(connections, reports_growth, GROWTH)
     rows = frame.rows // (2 * len(connections))
@@ -125,7 +125,7 @@ def growth_panel(frame: Frame, connections: Events, height: int = 130) -> Panel:
         ]
 
     readout = Readout("mean, kB/RTT", table(means), "kb", "mean", "+.2f")
-    return Panel(draw, height, readout, notes)
+    return Panel(draw, 130, readout, notes)
 
 
 def _lines(events: xr.Dataset, kinds: dict[str, str], rows: int) -> dict[str, list[object]]:
