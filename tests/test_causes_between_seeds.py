@@ -19,6 +19,7 @@ from qbkit.metrics.parameters import (
     voted,
 )
 from qbkit.metrics.parameters.behaviour import of_samples
+from qbkit.metrics.parameters.between_losses import _is_held
 from qbkit.metrics.parameters.difference import CLEAR
 from qbkit.metrics.parameters.effects import DERIVED
 from qbkit.metrics.parameters.estimates import PARAMETERS
@@ -534,3 +535,22 @@ def test_a_window_below_twice_the_bdp_has_no_room_for_acks(reach, first):
     )
     for order in (sides, sides[::-1]):
         assert causes(*order)[0] == first
+
+
+def test_a_window_is_held_though_few_updates_of_flow_control_move_it():
+    """A reader at 16 Mbit/s: what is in flight comes and goes, up to the same 63 packets."""
+    grid_s = np.arange(0, 60, 0.005)
+    none = np.empty(0)
+    times = {"sent_s": grid_s, "grid_s": grid_s, "loss_detected_s": none, "overtaken_s": none}
+    connection = SimpleNamespace(**times, min_rtt_s=0.02)
+    early, late = (np.resize([each, 63.0], len(grid_s) // 2) for each in (37.0, 27.0))
+    assert _is_held(connection, np.concatenate([early, late]))
+    assert not _is_held(connection, np.linspace(27, 63, len(grid_s)))
+
+
+@pytest.mark.parametrize(("kept", "found"), [(0.282, ["kept_after_outage"]), (0.18, [])])
+def test_what_an_outage_leaves_of_a_large_window(kept, found):
+    """CUBIC at 13 Mbit/s, 65 ms, 3.2 BDP: an outage that it takes for a loss leaves 0.28."""
+    test = side(growth=["cubic"] * 4, kept_after_outage=[kept] * 4)
+    reference = side(growth=["cubic"] * 4, kept_after_outage=[0.137] * 4)
+    assert causes(test, reference, models_path=False) == found

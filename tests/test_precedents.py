@@ -153,3 +153,24 @@ def test_a_set_is_judged_without_its_own_rows():
 )
 def test_one_sender_has_options_and_releases(names: tuple[str, str], one: bool):
     assert is_one_sender(names) is one
+
+
+def test_a_vote_for_several_names_goes_to_those_that_differ():
+    """A filter of 25 rounds, not of 10: that it forgets at all is the same."""
+    usual = {"bandwidth_filter": ["forgets"] * 4}
+    long = side(**usual, bandwidth_memory_rounds=[27.8] * 4, left_in_flight_bdp=[1.53] * 4)
+    short = side(**usual, bandwidth_memory_rounds=[12.7] * 4, left_in_flight_bdp=[2.25] * 4)
+    rows = [row("bandwidth_memory_rounds bandwidth_filter", long, short)]
+    votes = Precedents(rows).votes(long, short)
+    assert votes.of["bandwidth_memory_rounds"] == pytest.approx(1)
+    assert votes.named["bandwidth_filter"] == pytest.approx(1)
+
+
+def test_frames_of_another_size_are_the_change():
+    usual = {"growth": ["linear"] * 4, "pacing": ["paced"] * 4}
+    small = side(**usual, packet_bytes=[1242.0] * 4, pacing_gain=[1.14, 1.36, 1.36, 1.37])
+    large = side(**usual, packet_bytes=[1494.0] * 4, pacing_gain=[0.97, 0.98, 0.99, 1.0])
+    rows = Precedents([row("pacing_gain", small, large)])
+    for order in ((small, large), (large, small)):
+        first, *_ = voted(compare(*order), *order, rows, models_path=False)
+        assert first.name == "packet_bytes"

@@ -96,15 +96,16 @@ def _is_held(c: Connection, window: FloatArray) -> bool:
     """Whether, for most of the time, the window does not grow, without a loss.
 
     Nor may packets arrive late, which many take for lost. A receiver that reads slowly holds the
-    window, though it moves with each update of flow control.
+    window, though it moves with each update of flow control; where these are few, what is in flight
+    comes and goes, and only the most of it stays.
     """
     last_s = [float(c.sent_s[0]), *c.loss_detected_s[-1:], *c.overtaken_s[-1:]]
     since_s = max(last_s) + PEAK_RTTS * c.min_rtt_s
     later = c.grid_s > since_s
     if later.mean() < CAPPED_PERCENT / 100:
         return False
-    early, late = (float(np.median(half)) for half in np.array_split(window[later], 2))
-    return bool(abs(late - early) <= max(STILL_PACKETS, HELD_PART * early))
+    early, late = (np.quantile(half, [0.5, 1.0]) for half in np.array_split(window[later], 2))
+    return bool((np.abs(late - early) <= np.maximum(STILL_PACKETS, HELD_PART * early)).any())
 
 
 def _way_back(c: Connection, grown: FloatArray) -> float:

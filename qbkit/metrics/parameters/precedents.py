@@ -47,7 +47,8 @@ class Votes:
     """What the precedents of a pair of senders say."""
 
     of: Mapping[str, float]
-    """The name of a change → its part of the votes; those for several names are divided."""
+    """The name of a change → its part of the votes; those for several names are divided among the
+    ones that differ."""
     named: Mapping[str, float]
     """The name of a change → the part of the votes that name it, alone or among others."""
     likeness: float
@@ -74,13 +75,16 @@ class Precedents:
         voters = np.argsort(-likeness, kind="stable")[:VOTERS]
         weights = likeness[voters] ** POWER
         weights /= weights.sum() or 1.0
+        own = own_steps(found)
         divided: defaultdict[str, float] = defaultdict(float)
         whole: defaultdict[str, float] = defaultdict(float)
         for voter, weight in zip(voters, weights, strict=True):
-            for name in self._names[voter]:
-                divided[name] += float(weight) / len(self._names[voter])
+            names = self._names[voter]
+            differ = [name for name in names if name in own] or names
+            for name in names:
+                divided[name] += float(weight) / len(differ) if name in differ else 0.0
                 whole[name] += float(weight)
-        return Votes(divided, whole, float(likeness.max()), own_steps(found))
+        return Votes(divided, whole, float(likeness.max()), own)
 
     def _direction(self, found: Mapping[str, float]) -> tuple[FloatArray, float]:
         """The steps as a vector of length 1, and what part of their length the columns have."""

@@ -328,7 +328,7 @@ RULES: dict[str, Rule] = {
         "what leaves in the first round after an outage over what was in flight before",
         "an outage leaves {0} of its window, not {1}",
         _ratio(0.05),
-        0.15,
+        0.1,
         is_part=True,
         moment=OUTAGE,
     ),

@@ -26,6 +26,8 @@ BESIDE, LATER, OF_OTHERS = 0.1, 0.5, 0.2
 for what the rules do not suspect."""
 LEAST_STEPS = 1.2
 """Least difference of what the rules do not suspect."""
+SIZE = "packet_bytes"
+"""Nothing else makes full frames larger, so where they differ, this is the change."""
 LIKE = 0.75
 """How much a precedent must be like the two for what the rules do not suspect."""
 
@@ -67,6 +69,7 @@ def voted(
         for name in names
     }
     weights |= {d.name: OF_OTHERS * votes.of[d.name] for d in others}
+    weights |= dict.fromkeys({SIZE} & {*names}, math.inf)
     causes = [replace(d, votes=votes.named.get(d.name, 0.0)) for d in (*suspects, *others)]
     causes.sort(key=lambda d: -weights[d.name])
     return [*causes, *(d for d in differences if d.name not in weights)]
