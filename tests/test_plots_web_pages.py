@@ -127,6 +127,21 @@ def test_without_loads_there_is_nothing_to_show(name):
         getattr(qb.plots, name)({})
 
 
+@pytest.mark.parametrize("name", ["streams_chart", "multiplexing_chart", "film_chart"])
+def test_a_load_without_streams_or_screenshots_is_named(loads: list[xr.Dataset], name):
+    """As those of Firefox, and those that ended early."""
+    bare = loads[0].drop_vars(["chunk_resource", "screenshot_time_s"])
+    with pytest.raises(MetricError, match=r"mine is no complete page load with .*, as Chromium's"):
+        getattr(qb.plots, name)({"whole": loads[0], "mine": bare})
+
+
+def test_objects_pages_and_times_are_not_taken_for_each_other(loads: list[xr.Dataset]):
+    with pytest.raises(MetricError, match="no load of an object; pages are for page_table"):
+        qb.metrics.web_table(loads)
+    with pytest.raises(MetricError, match="'page_load' is no time of a page; choose from page_l"):
+        qb.metrics.median_page_load(loads, "page_load")
+
+
 def test_a_run_without_a_page_is_refused():
     with pytest.raises(MetricError, match="this run is no page load"):
         page_table([xr.Dataset()])

@@ -132,6 +132,36 @@ def test_another_response_than_asked_for_is_never_counted(
         build_load(tmp_path, load_of(zero_rtt="early_data_accepted" in report), report, {})
 
 
+@pytest.mark.parametrize(
+    ("given", "reached"),
+    [
+        ({"capacity": "0:20 1:0 9:5"}, {"capacity": "0:20 1:0 cut"}),
+        ({"capacity": "0:20 1:5 9:0 cut"}, {"capacity": "0:20 1:5"}),
+        ({"capacity": "9:20"}, {"capacity": "0:20"}),
+        ({"delay": "0:20 1:5 9:30"}, {"delay": "0:20 1:5"}),
+        ({"outages": "1:0.5 9:1 drop"}, {"outages": "1:0.5 drop"}),
+        ({"outages": "9:1"}, {}),
+        ({"capacity": "0:20 1:5 9:1 repeat"}, {"capacity": "0:20 1:5 9:1 repeat"}),
+    ],
+)
+def test_a_load_has_the_changes_that_it_reached(given, reached):
+    load = load_of(bottleneck=qb.Bottleneck(rate_mbps=10, **given))
+    assert load.experiment().bottleneck == load.bottleneck
+    assert load.experiment(2.0).bottleneck == qb.Bottleneck(rate_mbps=10, **reached)
+
+
+@pytest.mark.guest
+def test_a_link_may_change_after_a_load_and_its_first_delay_counts():
+    link = qb.Bottleneck(rate_mbps=10, delay="0:20 100:300", outages="90:1", capacity="0:10 80:1")
+    run = qb.run_web(load_of(bottleneck=link))
+    # rtt_ms sizes the buffer only: half of its 50 ms had counted as the client's way
+    assert float(run.handshake_s) == pytest.approx(0.02, abs=0.003)
+    assert run.qb.experiment.bottleneck.outages is None
+    assert WebLoad.from_json(run.attrs["web_load"]).bottleneck.outages is not None
+    table = qb.metrics.acked_table(run)
+    assert table.time_s.iloc[1] == pytest.approx(0.02, abs=0.003)
+
+
 @pytest.mark.guest
 @pytest.mark.parametrize("server", ["envoy:cubic", "go:cubic"])
 def test_h3_connects_in_one_round_trip_and_h2_in_two(server: str):

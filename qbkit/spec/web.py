@@ -81,13 +81,13 @@ class WebLoad(Spec):
     def experiment(self, duration_s: float | None = None) -> Experiment:
         """The load as an experiment of one flow, whose sender is the server.
 
-        ``duration_s`` is how long the load took; by default its limit.
+        ``duration_s`` is how long the load took; by default its limit. The link then changes only
+        as far as the load came.
         """
         flow = Flow(self.server_name, self.controller, label=f"{self.protocol} {self.server}")
+        link = self.bottleneck if duration_s is None else _reached(self.bottleneck, duration_s)
         duration_s = self.limit_s if duration_s is None else duration_s
-        return Experiment(
-            bottleneck=self.bottleneck, flows=(flow,), duration_s=duration_s, seed=self.seed
-        )
+        return Experiment(bottleneck=link, flows=(flow,), duration_s=duration_s, seed=self.seed)
 
     def to_json(self) -> str:
         """Canonical JSON: sorted keys and no white space, so equal loads give equal text."""
@@ -108,3 +108,20 @@ class WebLoad(Spec):
     def hash(self) -> str:
         """16 hexadecimal digits that identify this spec."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
+
+
+def _reached(link: Bottleneck, end_s: float) -> Bottleneck:
+    """The link without the changes that were written by hand for ``end_s`` or later."""
+    found: dict[str, Any] = {}
+    for name in ("capacity", "delay"):
+        timed = getattr(link, name)
+        if timed is None or timed.name is not None or timed.at_end == "repeat":
+            continue
+        if timed.steps[-1][0] >= end_s:
+            kept = [(at_s, value) for at_s, value in timed.at_times() if at_s < end_s]
+            silent = len(kept) > 1 and kept[-1][1] == 0
+            found[name] = type(timed)(steps=kept, at_end="cut" if silent else "hold")
+    if link.outages and link.outages.times[-1][0] >= end_s:
+        times = tuple(outage for outage in link.outages.times if outage[0] < end_s)
+        found["outages"] = link.outages.model_copy(update={"times": times}) if times else None
+    return link.model_copy(update=found) if found else link

@@ -163,10 +163,14 @@ def _measure(
 
 
 def _needs(pair: WebPair) -> Needs:
-    """What a load needs: its site passes the link twice at most, and a browser has its memory."""
-    load = pair.load
-    busy_s = 2 * pair.site().size_bytes * 8 / 1e6 / load.bottleneck.rate_mbps
-    duration_s = min(load.limit_s, max(1.0, round(busy_s, 1)))
+    """What a load needs: its site passes the link twice at most, after the link's last change at
+    the latest, and a browser has its memory."""
+    load, link = pair.load, pair.load.bottleneck
+    busy_s = 2 * pair.site().size_bytes * 8 / 1e6 / link.rate_mbps
+    outages = link.outages.times if link.outages else ()
+    by_hand = [timed.steps for timed in (link.capacity, link.delay) if timed and not timed.name]
+    changes_s = [*(sum(outage) for outage in outages), *(at_s for s in by_hand for at_s, _ in s)]
+    duration_s = min(load.limit_s, max(1.0, round(busy_s, 1)) + max(changes_s, default=0.0))
     return needs(load.experiment(duration_s), None, BROWSER_BYTES if pair.client.pages else 0)
 
 

@@ -18,6 +18,7 @@ from qbkit.spec import Bottleneck
 from qbkit.traces.arrays import BoolArray, FloatArray
 from qbkit.traces.run.early_end import early_end_sentences
 from qbkit.traces.run.journey import Fate
+from qbkit.traces.web.load import client_sent_s
 
 SETTING = ("server", "object_bytes", "loss_percent", "rtt_ms")
 """Columns of `web_table` that make a cell of a heat map, with the clients."""
@@ -53,13 +54,16 @@ def web_table(loads: Sequence[xr.Dataset]) -> pd.DataFrame:
     name), ``rtt_ms``, ``link`` (see `link_text`), ``zero_rtt``, ``tcp_initial_window_packets`` (of
     TCP, also in rows of h3),
     ``seed``, ``handshake_s``, ``first_byte_s``, ``time_to_last_byte_s``, ``lost_packets`` and
-    ``first_retransmission_offset_bytes`` (see `first_lost_offset_bytes`).
+    ``first_retransmission_offset_bytes`` (see `first_lost_offset_bytes`). Raises MetricError for a
+    run that is no load of an object.
     """
     return pd.DataFrame([_row(run) for run in complete_loads(loads)])
 
 
 def _row(run: xr.Dataset) -> dict[str, Any]:
-    spec = json.loads(run.attrs["web_load"])
+    spec = json.loads(run.attrs.get("web_load", "{}"))
+    if spec.get("object_bytes") is None:
+        raise MetricError("this run is no load of an object; pages are for page_table")
     names = ("server", "client", "protocol", "object_bytes")
     bottleneck = Bottleneck(**spec["bottleneck"])
     link = {
@@ -132,7 +136,7 @@ def acked_table(run: xr.Dataset, points: int | None = None) -> pd.DataFrame:
     arrival_s = run["packet_departure_s"].values[arrived][order]
     total = np.cumsum(run["packet_size_bytes"].values[arrived][order], dtype=np.int64)
     # Half an RTT passes between the client and the bottleneck, where the capture is.
-    sent_s = run["ack_time_s"].values - float(run.attrs["rtt_ms"]) / 2e3
+    sent_s = client_sent_s(run)
     had = np.searchsorted(arrival_s, sent_s, side="right")
     table = pd.DataFrame({"time_s": sent_s - sent_s[0], "bytes": np.concatenate([[0], total])[had]})
     if points is None or len(table) <= points:

@@ -97,8 +97,11 @@ def protocol_shares(load: xr.Dataset) -> pd.DataFrame:
 def median_page_load(loads: Sequence[xr.Dataset], time: str = "page_load_time_s") -> xr.Dataset:
     """The load whose time (one of `PAGE_TIMES`) is the median, or next below it.
 
-    Loads without that time do not count. Raises MetricError without loads that have it.
+    Loads without that time do not count. Raises MetricError without loads that have it, and for
+    another word.
     """
+    if time not in PAGE_TIMES:
+        raise MetricError(f"{time!r} is no time of a page; choose from {', '.join(PAGE_TIMES)}")
     if not loads:
         raise MetricError("there is no load to choose the median of")
     values = np.array([_row(run)[time] for run in loads])

@@ -35,9 +35,9 @@ def streams_chart(loads: Mapping[str, xr.Dataset]) -> alt.VConcatChart:
 
     A row is a resource in the order of the requests, from its request (thin line) to its last byte;
     each bar is data that the browser received in a row. Colours are the urgencies of RFC 9218.
+    Raises MetricError without loads, and for one without a net log (as of Firefox).
     """
-    if not loads:
-        raise MetricError(NOTHING)
+    _require(loads, "chunk_resource", "a net log")
     panels = [_streams(name, run) for name, run in loads.items()]
     chart = VConcatChart(vconcat=panels).resolve_scale(x="shared", color="shared")
     return chart.properties(**heading("Data by stream", [STREAMS], WIDTH))
@@ -47,17 +47,21 @@ def multiplexing_chart(loads: Mapping[str, xr.Dataset]) -> alt.VConcatChart:
     """The order in which the data of all streams came, a strip per load (figure 17).
 
     The axis counts bytes. Each colour is a stream; a segment is data of one stream in a row. The
-    titles name the strategy that `qbkit.metrics.page_multiplexing` infers.
+    titles name the strategy that `qbkit.metrics.page_multiplexing` infers. Raises MetricError as
+    `streams_chart`.
     """
-    if not loads:
-        raise MetricError(NOTHING)
+    _require(loads, "chunk_resource", "a net log")
     panels = [_strip(name, run) for name, run in loads.items()]
     chart = VConcatChart(vconcat=panels).resolve_scale(color="independent")
     return chart.properties(**heading("Order of the data", [ORDER], WIDTH))
 
 
 def film_chart(loads: Mapping[str, xr.Dataset]) -> alt.Chart:
-    """What the browsers showed, side by side, at the time that a slider chooses."""
+    """What the browsers showed, side by side, at the time that a slider chooses.
+
+    Raises MetricError without loads, and for one without screenshots (as of Firefox).
+    """
+    _require(loads, "screenshot_time_s", "screenshots")
     rows = [
         row for place, (name, run) in enumerate(loads.items()) for row in _film(place, name, run)
     ]
@@ -82,6 +86,14 @@ def film_chart(loads: Mapping[str, xr.Dataset]) -> alt.Chart:
         .add_params(time)
         .properties(width=FILM_WIDTH, height=FILM_HEIGHT)
     )
+
+
+def _require(loads: Mapping[str, xr.Dataset], variable: str, what: str) -> None:
+    """Raise MetricError without loads, and for one that lacks what the chart shows."""
+    if not loads:
+        raise MetricError(NOTHING)
+    if lacking := [name for name, run in loads.items() if variable not in run]:
+        raise MetricError(f"{lacking[0]} is no complete page load with {what}, as Chromium's have")
 
 
 def _film(place: int, name: str, run: xr.Dataset) -> list[dict[str, Any]]:

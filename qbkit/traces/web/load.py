@@ -28,7 +28,7 @@ from qbkit.errors import RunFailed
 from qbkit.spec.web import WebLoad
 from qbkit.traces.arrays import FloatArray
 from qbkit.traces.run import schema
-from qbkit.traces.run.attributes import run_warnings
+from qbkit.traces.run.attributes import delay_changes_ms, run_warnings
 from qbkit.traces.run.dataset import build
 from qbkit.traces.run.early_end import STATUS, early_ends
 from qbkit.traces.web.page import page_variables
@@ -139,5 +139,12 @@ def _sent_s(run: xr.Dataset, load: WebLoad) -> FloatArray:
     """When the client sent its packets: half an RTT before they reach the bottleneck."""
     if not run.sizes["ack"]:
         raise RunFailed(f"the client {load.client} sent no packet")
-    sent_s: FloatArray = run["ack_time_s"].values - load.bottleneck.rtt_ms / 2e3
+    return client_sent_s(run)
+
+
+def client_sent_s(run: xr.Dataset) -> FloatArray:
+    """When a client sent its packets, by the base RTT at that time."""
+    seen_s = run["ack_time_s"].values
+    rtt_ms = float(run.attrs["rtt_ms"]) + delay_changes_ms(run, seen_s)
+    sent_s: FloatArray = seen_s - rtt_ms / 2e3
     return sent_s
