@@ -28,7 +28,9 @@ def summary(ds: xr.Dataset) -> pd.DataFrame:
 
     - ``goodput_mbps``: application bytes received over the time the flow was active (``start_s``
       to ``stop_s``); ``throughput_mbps``: frame bytes that left the queue over the same time,
-      including those still in the queue at ``stop_s`` that left within the experiment. A web load
+      including those still in the queue at ``stop_s`` that left within the experiment. Goodput also
+      has what arrives just after the end of the experiment, unless the flow has a number of bytes:
+      of a flow that is active for less than about ten RTTs, it can be the larger one. A web load
       is active from the client's first packet to the last byte, and its bytes are the client's.
     - ``loss_percent``: packets that did not arrive, from any cause, of those that the flow sent
       within the experiment. Packets of unknown fate (in the queue when the capture ended) do not
