@@ -155,7 +155,7 @@ def test_one_sender_has_options_and_releases(names: tuple[str, str], one: bool):
     assert is_one_sender(names) is one
 
 
-def test_a_vote_for_several_names_goes_to_those_that_differ():
+def test_no_vote_goes_to_a_word_that_both_sides_show():
     """A filter of 25 rounds, not of 10: that it forgets at all is the same."""
     usual = {"bandwidth_filter": ["forgets"] * 4}
     long = side(**usual, bandwidth_memory_rounds=[27.8] * 4, left_in_flight_bdp=[1.53] * 4)

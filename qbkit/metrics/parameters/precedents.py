@@ -47,8 +47,8 @@ class Votes:
     """What the precedents of a pair of senders say."""
 
     of: Mapping[str, float]
-    """The name of a change → its part of the votes; those for several names are divided among the
-    ones that differ."""
+    """The name of a change → its part of the votes; those for several names are divided, but
+    not to one of which both sides show the same word."""
     named: Mapping[str, float]
     """The name of a change → the part of the votes that name it, alone or among others."""
     likeness: float
@@ -75,16 +75,17 @@ class Precedents:
         voters = np.argsort(-likeness, kind="stable")[:VOTERS]
         weights = likeness[voters] ** POWER
         weights /= weights.sum() or 1.0
-        own = own_steps(found)
+        same = {name for name in test.keys() & reference.keys() if _one_word(name, test, reference)}
         divided: defaultdict[str, float] = defaultdict(float)
         whole: defaultdict[str, float] = defaultdict(float)
         for voter, weight in zip(voters, weights, strict=True):
             names = self._names[voter]
-            differ = [name for name in names if name in own] or names
+            possible = [name for name in names if name not in same] or names
+            for name in possible:
+                divided[name] += float(weight) / len(possible)
             for name in names:
-                divided[name] += float(weight) / len(differ) if name in differ else 0.0
                 whole[name] += float(weight)
-        return Votes(divided, whole, float(likeness.max()), own)
+        return Votes(divided, whole, float(likeness.max()), own_steps(found))
 
     def _direction(self, found: Mapping[str, float]) -> tuple[FloatArray, float]:
         """The steps as a vector of length 1, and what part of their length the columns have."""
@@ -125,6 +126,11 @@ def steps(test: Parameters, reference: Parameters) -> dict[str, float]:
 def own_steps(found: Mapping[str, float]) -> dict[str, float]:
     """The name of a parameter → by how many steps two senders differ in it."""
     return {key.split("=")[0].removesuffix(SEEN): abs(found[key]) for key in found}
+
+
+def _one_word(name: str, *sides: Parameters) -> bool:
+    words = {side[name].word for side in sides}
+    return len(words) == 1 and "" not in words
 
 
 def _steps(test: Estimate, reference: Estimate) -> float:
