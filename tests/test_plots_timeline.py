@@ -140,7 +140,8 @@ def test_a_reference_that_is_not_drawn_is_refused():
         (["One.", "Two."], "One. Two.", ""),
         (["Its definition", "5 trials"], "Its definition. 5 trials", ""),
         (["One.", "x" * 40, "Three."], "One.", "x" * 40 + "\nThree."),
-        (["word " * 12], "word word word word word …", "word " * 12),
+        (["word " * 12], "word word word word word word …", "word " * 12),
+        (["x" * 26 + " 10 %.", "Two."], "x" * 26 + " 10 %.", "Two."),  # not without its number
     ],
 )
 def test_headings_are_one_line_and_lose_nothing(sentences, line, more):

@@ -15,6 +15,8 @@ from qbkit.metrics.verdicts.reasons import interval_text, sentence
 
 PIXELS_PER_LETTER = 5.4
 """Mean width of a letter in a subtitle."""
+WIDER = 1.15
+"""A first sentence may be so many times as long: most letters are narrower."""
 MOST_LETTERS = 135
 """As many fit into the subtitle of a page, however wide the chart is (``68em`` of chart.css)."""
 
@@ -30,8 +32,10 @@ def heading(title: str, sentences: Iterable[str], width: int) -> dict[str, Any]:
     while rest and len(longer := _and_then(line, rest[0])) <= letters:
         line = longer
         rest.pop(0)
-    if not line and rest:
-        line = textwrap.shorten(rest[0], letters, placeholder=" …")
+    if not line and rest:  # a line that is a few letters wider says more than one without its end
+        line = textwrap.shorten(rest[0], int(letters * WIDER), placeholder=" …")
+        if line == rest[0]:
+            rest.pop(0)
     found: dict[str, Any] = {"title": alt.TitleParams(title, subtitle=line)}
     return {**found, "description": "\n".join(rest)} if rest else found
 
