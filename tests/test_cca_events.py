@@ -189,7 +189,13 @@ def test_logged_numbers_may_be_numpy_s_or_of_an_enumeration(tmp_path: Path) -> N
         UP = 3
 
     (tmp_path / "sender.csv").write_text("time_ns,cwnd_bytes\n10,1\n20,2\n")
-    values = {"gain": np.float64(1.25), "low": np.float64(-1e-9), "phase": Phase.UP}
+    values = {
+        "gain": np.float64(1.25),
+        "low": np.float64(-1e-9),
+        "phase": Phase.UP,
+        "count": np.int64(7),
+    }
+    values |= {"is_slow": np.bool_(True)}
     rows = [f"{at},{name},{value!r}\n" for at in (10, 20) for name, value in values.items()]
     (tmp_path / "controller.csv").write_text("".join(["time_ns,name,value\n", *rows]))
     table = read_sender(tmp_path)

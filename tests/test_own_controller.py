@@ -420,6 +420,7 @@ def test_a_flow_that_cannot_be_is_one_sentence(flow: qb.Flow, sentence: str) -> 
         ("self.pacing_rate_bytes_per_s = 0", "set pacing_rate_bytes_per_s to 0; it must be None, "),
         ("self.pacing_rate_bytes_per_s = float('nan')", "set pacing_rate_bytes_per_s to nan"),
         ("self.log(bwe_mbps=[1])", r"logged bwe_mbps=\[1\]; it must be a number"),
+        ("self.log(bwe_mbps=__import__('numpy').ones(2))", "logged bwe_mbps=array.*; it must be a"),
         ("self.log(state='a b')", "logged state='a b'; use letters, digits and _"),
     ],
 )
@@ -429,6 +430,16 @@ def test_what_a_controller_cannot_set_names_it_and_the_time(body: str, sentence:
         SimulatedPath(controller)  # its handshake is acknowledged
         guard.check(controller)
         guard.check_log(controller)
+
+
+def test_it_logs_any_number_of_python_or_numpy() -> None:
+    values = "a=True, b=1, c=0.5, d=np.int64(1), e=np.float32(0.5), f=np.bool_(True)"
+    guard, controller = guarded(
+        f"def on_ack(self, ack):\n        import numpy as np\n        self.log({values})"
+    )
+    SimulatedPath(controller)
+    guard.check_log(controller)
+    assert sum(controller.logged.values()) == 5
 
 
 def test_names_that_cannot_be_logged_are_all_that_are_recorded() -> None:

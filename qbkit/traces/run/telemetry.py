@@ -44,6 +44,7 @@ MOST_LOGGED = 1000
 """Names that a controller may log; HDF5 ends between 2,000 and 5,000."""
 WRAPPED = r"^(?:[\w.]+\(|<.+: )(.+)[)>]$"
 """How Python writes a number of a class of its own: ``np.float64(1.5)``, ``<Phase.UP: 1>``."""
+TRUTHS = {"True": "1", "False": "0", "np.True_": "1", "np.False_": "0"}
 UNITS = {
     "bytes_per_s": "B/s",
     "packets_per_s": "1/s",
@@ -84,7 +85,7 @@ def read_sender(folder: Path) -> pd.DataFrame:
     )
     if logged["value"].dtype.kind not in "iuf":  # true and false, or a row that cannot be read
         texts = logged["value"].astype("str").str.replace(WRAPPED, r"\1", regex=True)
-        truths = texts.replace({"True": "1", "False": "0"})
+        truths = texts.replace(TRUTHS)
         logged["value"] = pd.to_numeric(truths, errors="coerce")
     wide = logged.pivot_table(index="time_ns", columns="name", values="value", aggfunc="last")
     if words := [word for word in wide if word in TAKEN]:

@@ -72,7 +72,7 @@ class Guard:
                 f"logged state={controller.state!r}; use letters, digits and _ for a state"
             )
         for name, value in controller.logged.items():
-            if not isinstance(value, (int, float)):
+            if not _is_number(value):
                 raise self.error(f"logged {name}={value!r}; it must be a number")
 
     def _watched(self, hook: str, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -103,6 +103,12 @@ class Guard:
         at_s = time.monotonic() - self._start_s
         sentence = f"controller {self._name!r} {what}, {at_s:.3f} virtual s after its flow began"
         return ControllerError(f"{sentence}\n{details}".rstrip())
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is one number, of Python or of NumPy."""
+    is_of_numpy = type(value).__module__ == "numpy" and value.ndim == 0
+    return isinstance(value, (int, float)) or (is_of_numpy and value.dtype.kind in "biuf")
 
 
 def _is_within(value: Any, low: float, high: float) -> bool:
