@@ -152,7 +152,8 @@ def test_a_load_has_the_changes_that_it_reached(given, reached):
 
 @pytest.mark.guest
 def test_a_link_may_change_after_a_load_and_its_first_delay_counts():
-    link = qb.Bottleneck(rate_mbps=10, delay="0:20 100:300", outages="90:1", capacity="0:10 80:1")
+    how = {"rate_mbps": 10, "buffer_packets": 50}
+    link = qb.Bottleneck(**how, delay="0:20 100:300", outages="90:1", capacity="0:10 80:1")
     run = qb.run_web(load_of(bottleneck=link))
     # rtt_ms sizes the buffer only: half of its 50 ms had counted as the client's way
     assert float(run.handshake_s) == pytest.approx(0.02, abs=0.003)
@@ -160,6 +161,9 @@ def test_a_link_may_change_after_a_load_and_its_first_delay_counts():
     assert WebLoad.from_json(run.attrs["web_load"]).bottleneck.outages is not None
     table = qb.metrics.acked_table(run)
     assert table.time_s.iloc[1] == pytest.approx(0.02, abs=0.003)
+    still = qb.run_web(load_of(bottleneck=qb.Bottleneck(**how, rtt_ms=20)))
+    parts, known = (qb.metrics.load_limits(load) for load in (run, still))
+    assert parts["link"] == pytest.approx(known["link"], abs=0.006)
 
 
 @pytest.mark.guest

@@ -80,6 +80,7 @@ def execute(
     target = out / f"{stem or source.stem}.ipynb"
     with writing(target):
         out.mkdir(parents=True, exist_ok=True)
+        target.with_suffix(".html").unlink(missing_ok=True)  # `to_html`'s, of other parameters
         try:
             with _charts("png" if pictures else ""):
                 _run_cells(source, target, parameters)

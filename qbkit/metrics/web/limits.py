@@ -12,6 +12,7 @@ from qbkit.metrics.parameters.limits import IDLE, STILL_RTTS, limited
 from qbkit.metrics.parameters.start import start_of
 from qbkit.metrics.web.loads import is_complete_load, lost_packets, measured_packets
 from qbkit.traces.arrays import BoolArray, FloatArray
+from qbkit.traces.run.attributes import delay_changes_ms
 from qbkit.traces.run.early_end import early_end_sentences
 
 HANDSHAKE, FIRST_BYTE, LINK = "handshake", "first byte", "link"
@@ -49,7 +50,7 @@ def load_limits(load: xr.Dataset) -> pd.Series:
     parts = {HANDSHAKE: handshake_s, FIRST_BYTE: first_s - handshake_s}
     begin_s, rtt_s = float(load.attrs["first_packet_s"]), float(load.attrs["rtt_ms"]) / 1e3
     arrival_s = begin_s + np.arange(first_s, max(end_s, first_s + 1e-6), rtt_s / GRID_PARTS)
-    words = _limits(load, arrival_s, rtt_s)
+    words = _limits(load, arrival_s)
     shares = pd.Series(words).value_counts(normalize=True)
     found = pd.Series(parts, dtype=float).add(shares * (end_s - first_s), fill_value=0.0)
     return found[found > 0].sort_values(ascending=False).rename("seconds")
@@ -72,9 +73,10 @@ def limits_sentence(load: xr.Dataset) -> str:
     )
 
 
-def _limits(load: xr.Dataset, arrival_s: FloatArray, rtt_s: float) -> FloatArray:
+def _limits(load: xr.Dataset, arrival_s: FloatArray) -> FloatArray:
     """What limited the data that reached the client at these times, in words."""
     link = _link(load)
+    rtt_s = (float(load.attrs["rtt_ms"]) + delay_changes_ms(load, arrival_s)) / 1e3
     busy = link.used_part(arrival_s - rtt_s, arrival_s) >= IDLE
     if "page_load_time_s" in load:
         return np.where(busy, LINK, ROUND_TRIPS)
