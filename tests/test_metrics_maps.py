@@ -102,6 +102,10 @@ def test_ratios_of_a_part_of_the_trials_count_from_their_start():
     assert found == pytest.approx(np.array([[np.nan, 0.65], [0.35, np.nan]]), nan_ok=True)
     shares = qb.metrics.shares(cube, (0, 1)).sel({"flows.0": "a", "flows.1": "b"})
     assert shares.values == pytest.approx([0.9, 0.1])
+    shorter = cube.assign(series_throughput_mbps=cube.series_throughput_mbps.where(cube.time < 2))
+    both = xr.concat([cube, shorter], "duration_s")
+    of_pair = qb.metrics.throughput_between_mbps(both, 1, 3).sel({"flows.0": "a", "flows.1": "b"})
+    assert of_pair.values == pytest.approx(np.array([[6.5, 3.5], [np.nan, np.nan]]), nan_ok=True)
     with pytest.raises(MetricError, match="no trial has a step from 4 to 9 s; its last one begins"):
         qb.metrics.throughput_between_mbps(cube, 4, 9)
     with pytest.raises(MetricError, match="no trial lasts until 9 s; the last one ends at 4 s"):

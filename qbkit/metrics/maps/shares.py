@@ -52,8 +52,8 @@ def throughput_between_mbps(
     """Mean throughput of each flow (Mbit/s) in a part of each trial.
 
     It is over the steps (1 s) of the throughput series that begin at ``start_s`` or later and
-    before ``stop_s``. Raises MetricError if there is none, or for a ``stop_s`` after the end of all
-    trials.
+    before ``stop_s``; NaN for a trial that ends earlier. Raises MetricError if there is none, or
+    for a ``stop_s`` after the end of all trials.
     """
     series = cube["series_throughput_mbps"]
     last_s = float(series["time"].values.max(initial=0))
@@ -68,7 +68,9 @@ def throughput_between_mbps(
             f"no trial lasts until {stop_s:g} s; the last one ends at {last_s + STEP_S:g} s, so "
             "give less, or leave the end out"
         )
-    return series.isel(time=inside.values).mean("time", keep_attrs=True)
+    part = series.isel(time=inside.values)
+    found = part.mean("time", keep_attrs=True)
+    return found.where(part.notnull().all("time")) if math.isfinite(stop_s) else found
 
 
 def shares(cube: xr.Dataset, between_s: Span | None = None) -> xr.DataArray:
