@@ -169,6 +169,14 @@ def test_a_folder_is_a_site_of_one_host(tmp_path: Path):
     ]
 
 
+def test_files_of_a_folder_have_the_addresses_by_which_browsers_ask(tmp_path: Path):
+    for name in ("index.html", "x+y&z.js", "a b,(1).css", "ä.png", "100%.txt", "c#d?.js"):
+        (tmp_path / name).write_text("")
+    paths = {r.path for r in recorded_page(tmp_path).resources}
+    encoded = {"/a%20b,(1).css", "/%C3%A4.png", "/100%25.txt", "/c%23d%3F.js"}
+    assert paths == {"/index.html", "/x+y&z.js", *encoded}
+
+
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [

@@ -17,7 +17,15 @@ import numpy as np
 from qbkit.errors import SpecError
 from qbkit.stacks.toolchains.certificate import BROWSER_NAME
 from qbkit.stacks.web.pages import images, text
-from qbkit.stacks.web.pages.entries import HTTP_NOTE, OUTSIDE, Entry, Notes, chosen, end_of
+from qbkit.stacks.web.pages.entries import (
+    HTTP_NOTE,
+    OUTSIDE,
+    PATH_SAFE,
+    Entry,
+    Notes,
+    chosen,
+    end_of,
+)
 from qbkit.stacks.web.pages.har import har_entries
 from qbkit.stacks.web.pages.page import Page, Resource, kind_of, read
 from qbkit.stacks.web.pages.replay import replay_entries
@@ -27,6 +35,8 @@ from qbkit.stacks.web.site import BINARY, MANIFEST
 FORMS = "an HTTP Archive (.har), an archive of Web Page Replay (.wprgo) or a folder with index.html"
 COMPRESSED = (".gz", ".zst", ".xz", ".bz2")
 MADE_NOTE = "bodies that were not recorded as a whole; others of their size and type are served"
+NAME_SAFE = PATH_SAFE.translate(str.maketrans("", "", "%?#\\"))
+"""Of a file's name, what browsers leave as it is when a page asks for it."""
 PIXELS = (300, 200)
 ASKING = ("html", "css", "js")
 UPGRADE = ("content-security-policy", "upgrade-insecure-requests")
@@ -139,7 +149,7 @@ def _folder(path: Path) -> Page:
         raise SpecError(f"{path} should be {FORMS}; it has no index.html")
     found: list[Resource] = []
     for file in [first, *(file for file in files if file != first)]:
-        name = quote(file.relative_to(path).as_posix())
+        name = quote(file.relative_to(path).as_posix(), safe=NAME_SAFE)
         media_type = mimetypes.guess_type(file.name)[0] or BINARY
         document = f"https://{BROWSER_NAME}/{first.name}" if found else ""
         found.append(
