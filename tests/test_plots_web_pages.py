@@ -98,6 +98,16 @@ def test_loads_over_two_links_are_not_compared_as_one(loads: list[xr.Dataset]):
             compare(both)
 
 
+def test_two_browsers_are_two_rows_of_a_chart(loads: list[xr.Dataset]):
+    table = page_table(loads)
+    both = pd.concat([table, table.assign(client="firefox")])
+    plots, rows = qb.plots, "envoy:cubic, small, 1 % at random, 15 ms"
+    for draw in (plots.page_differences_chart, plots.page_times_chart, plots.main_image_chart):
+        text = json.dumps(draw(both).to_dict(), ensure_ascii=False)
+        assert f"{rows}, firefox" in text and f"{rows}, headless-shell" in text
+        assert f"{rows}, " not in json.dumps(draw(table).to_dict(), ensure_ascii=False)
+
+
 def test_loads_without_a_time_are_left_out_of_it(loads: list[xr.Dataset]):
     """As the largest contentful paint of a page that had none."""
     nan = {"largest_contentful_paint_s": np.nan, "page_load_time_s": np.nan}

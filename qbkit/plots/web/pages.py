@@ -46,7 +46,7 @@ def page_differences_chart(
     cells = page_differences(table)
     if cells.empty:
         raise MetricError("no setting has two loads of each protocol; run more seeds")
-    rows = [_setting(row) for row in cells.itertuples()]
+    rows = _settings(cells)
     columns = [TITLES[name] for name in PAGE_TIMES]
     data = {
         "row": rows,
@@ -84,13 +84,12 @@ def page_times_chart(table: pd.DataFrame, *, columns: int = 3) -> alt.Chart:
     keys = [*SETTING, "protocol"]
     require_table(table, [*keys, "seed", *PAGE_TIMES], "page_table")
     require_alike(table, SETTING)
-    parts = []
+    table, parts = table.assign(setting=_settings(table)), []
     for name in PAGE_TIMES:
         known = table[np.isfinite(table[name])]
         share = known.groupby(keys)[name].rank(method="first", pct=True)
-        settings = [_setting(row) for row in known.itertuples()]
-        given = {"what": TITLES[name], "setting": settings, "time": known[name], "share": share}
-        parts.append(known[["protocol", "seed"]].assign(**given))
+        given = {"what": TITLES[name], "time": known[name], "share": share}
+        parts.append(known[["protocol", "seed", "setting"]].assign(**given))
     frame = pd.concat(parts)
     menu = alt.binding_select(options=list(TITLES.values()), name="Time ")
     what = alt.param(name="page_time", value=TITLES[PAGE_TIMES[0]], bind=menu)
@@ -131,13 +130,13 @@ def main_image_chart(table: pd.DataFrame, *, columns: int = 3) -> alt.Chart:
     known = table[np.isfinite(table["main_end_s"])]
     parts = [
         {
-            "setting": _setting(row),
+            "setting": setting,
             "protocol": row.protocol,
             "what": what,
             "time": getattr(row, f"main_{what}_s"),
             "seed": row.seed,
         }
-        for row in known.itertuples()
+        for setting, row in zip(_settings(known), known.itertuples(), strict=True)
         for what in ("start", "end")
     ]
     frame = pd.DataFrame(parts)
@@ -160,8 +159,11 @@ def main_image_chart(table: pd.DataFrame, *, columns: int = 3) -> alt.Chart:
     )
 
 
-def _setting(row: object) -> str:
-    server, page, loss, rtt_ms = (
-        getattr(row, name) for name in ("server", "page", "loss", "rtt_ms")
-    )
-    return f"{server}, {page}, {'no loss' if loss == NO_LOSS else loss}, {rtt_ms:g} ms"
+def _settings(table: pd.DataFrame) -> list[str]:
+    """The setting of each row in words; of several clients, with the client."""
+    several = table["client"].nunique() > 1
+    return [
+        f"{row.server}, {row.page}, {'no loss' if row.loss == NO_LOSS else row.loss}, "
+        f"{row.rtt_ms:g} ms{f', {row.client}' if several else ''}"
+        for row in table.itertuples()
+    ]
