@@ -9,6 +9,7 @@ from PIL import Image
 
 from qbkit.metrics.web.multiplexing import multiplexing, page_multiplexing
 from qbkit.metrics.web.speed_index import speed_index
+from qbkit.spec import Bottleneck, Experiment
 from qbkit.traces.web.visual import visual_progress
 
 K = 10_000
@@ -95,6 +96,16 @@ def test_a_server_cannot_send_what_the_browser_has_not_asked_for_yet():
     assert (found := page_multiplexing(run)).strategy == "round-robin"
     assert found.contended_bytes == 199_000
     assert page_multiplexing(run.drop_vars("resource_sent_s")).strategy == "weighted"
+
+
+def test_a_request_takes_the_longest_delay_of_a_link_that_changes():
+    which = np.append(order((0, 101)), np.tile([1, 0], 100))
+    run = page_load(which, [0.0, 0.0])
+    assert page_multiplexing(run).strategy == "weighted"
+    link = Bottleneck(rtt_ms=1, buffer_packets=50, delay="0:100")
+    spec = Experiment(bottleneck=link, flows=["tcp:cubic"], duration_s=1).to_json()
+    found = page_multiplexing(run.assign_attrs(spec=spec, duration_s=1.0))
+    assert (found.strategy, found.contended_bytes) == ("round-robin", 200_000)
 
 
 def test_a_server_divides_each_connection_by_itself():

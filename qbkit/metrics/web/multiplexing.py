@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from qbkit.errors import MetricError, StoreError
 from qbkit.metrics.arrays import row
+from qbkit.traces.run.attributes import delay_changes_ms
 
 Strategy = Literal["sequential", "by priority", "round-robin", "weighted", "undecided"]
 ALONE, RANKED = 0.9, 0.8
@@ -85,14 +86,15 @@ def multiplexing(
 def page_multiplexing(run: xr.Dataset) -> Multiplexing:
     """The strategy that a page load shows; raises StoreError for a run that is none.
 
-    It is that of the connection with most data. What arrives a round trip and the longest queueing
+    It is that of the connection with most data. What arrives the longest round trip and queueing
     delay after a request was sent after it had come. Data of QUIC that fill a gap are left out,
     because the server had sent them before. With more than a few of them the strategy is undecided:
     a lost end looks as if it had not been sent.
     """
     if "chunk_resource" not in run:
         raise StoreError("this run is no page load with a net log, so it has no streams")
-    late_s = (run.attrs["rtt_ms"] + float(run.queue_delay_ms.max())) / 1e3
+    rtt_ms = run.attrs["rtt_ms"] + delay_changes_ms(run, run.chunk_time_s.values).max(initial=0.0)
+    late_s = (rtt_ms + float(run.queue_delay_ms.max())) / 1e3
     # Runs of qbkit 1.2 and before say neither of which connection data are, nor for how long
     # Chromium held a request back.
     connection = run.get("chunk_connection", 0 * run.chunk_resource).values
