@@ -11,7 +11,7 @@ import lazy_loader
 from qbkit import accessor
 from qbkit.kinds import guarded
 
-__version__ = "1.2.0"
+__version__ = "1.3.0"
 
 _lookup, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __getattr__ = guarded(_lookup, __name__)
