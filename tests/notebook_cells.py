@@ -7,6 +7,7 @@ from io import StringIO
 from typing import Any
 from unittest.mock import patch
 
+import altair as alt
 from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
@@ -27,6 +28,12 @@ def shown(name: str, parameters: dict[str, Any]) -> str:
         for one in found:
             print(getattr(one, "_repr_mimebundle_", one.__repr__)())
 
-    with chdir(source.parent), redirect_stdout(out), patch("IPython.display.display", display):
+    with (
+        chdir(source.parent),
+        redirect_stdout(out),
+        patch("IPython.display.display", display),
+        alt.theme.enable(alt.theme.active),  # what a notebook enables ends with it
+        alt.renderers.enable(alt.renderers.active),
+    ):
         exec(compile(code, source.name, "exec"), {"display": display})
     return out.getvalue()
