@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from qbkit.errors import EngineError, RunStalled
@@ -33,10 +34,6 @@ TIME_TRAVEL = ["time-travel=inf-cpu", f"time-travel-start={START_NS}"]
 MANY_TCP_FLOWS = 30
 """With so many, whose programs call little, the guest's kernel keeps a process of its own."""
 
-MEMORY_FULL = "Kernel mode signal 7"
-"""SIGBUS: a page of the file that is the guest's memory cannot be allocated."""
-MAPPINGS_FULL = "vm.max_map_count has been reached"
-"""The kernel's words where the host refuses a page of a program, which then dies of a signal."""
 BOOT_PROBLEMS = {
     "noexec": "the folder for the guest's memory ({memory}) is mounted noexec; "
     "set TMPDIR to a folder on a file system without noexec",
@@ -48,6 +45,16 @@ BOOT_PROBLEMS = {
     "free some, or set TMPDIR elsewhere",
     "Cannot allocate": "there is not enough memory for the guest; free some",
 }
+RUN_PROBLEMS = {
+    # SIGBUS: a page of the file that is the guest's memory cannot be allocated.
+    "Kernel mode signal 7": "the folder for the guest's memory ({memory}) became full during the "
+    "run; free some, or set TMPDIR elsewhere",
+    # The host refuses a page of a program, which then dies of a signal.
+    "vm.max_map_count has been reached": "a program of the run holds more pages than this machine "
+    "gives a process (vm.max_map_count = {mappings}); let it transfer less, or raise the limit as "
+    "root: sysctl -w vm.max_map_count=1048576",
+}
+"""Words of the guest's console → what they mean for the user."""
 
 
 def run_guest(
@@ -87,18 +94,8 @@ def run_guest(
             end_group(process)
     if console.last_started is None:
         raise EngineError(_why_no_boot(console.lines, process.returncode))
-    if any(MEMORY_FULL in line for line in console.lines):
-        raise EngineError(
-            f"the folder for the guest's memory ({memory.file_folder()}) became full during the "
-            "run; free some, or set TMPDIR elsewhere"
-        )
-    if any(MAPPINGS_FULL in line for line in console.lines):
-        most = Path("/proc/sys/vm/max_map_count").read_text().strip()
-        raise EngineError(
-            "a program of the run holds more pages than this machine gives a process "
-            f"(vm.max_map_count = {most}); let it transfer less, or raise the limit as root: "
-            "sysctl -w vm.max_map_count=1048576"
-        )
+    if problem := _known(RUN_PROBLEMS, console.lines):
+        raise EngineError(problem)
     usage.last_words = console.last_words()
     return usage
 
@@ -145,11 +142,19 @@ def _stalled(
     )
 
 
-def _why_no_boot(lines: list[str], code: int | None) -> str:
+def _known(problems: Mapping[str, str], lines: list[str]) -> str | None:
+    """The sentence of the first problem whose words the console has; None without one."""
     text = "\n".join(lines)
-    for word, sentence in BOOT_PROBLEMS.items():
-        if word in text:
-            return f"the guest does not boot: {sentence.format(memory=memory.file_folder())}"
+    for words, sentence in problems.items():
+        if words in text:
+            mappings = Path("/proc/sys/vm/max_map_count").read_text().strip()
+            return sentence.format(memory=memory.file_folder(), mappings=mappings)
+    return None
+
+
+def _why_no_boot(lines: list[str], code: int | None) -> str:
+    if problem := _known(BOOT_PROBLEMS, lines):
+        return f"the guest does not boot: {problem}"
     if code == -signal.SIGXFSZ:
         return (
             "the guest does not boot: its memory is a file, and files may not be so large here; "

@@ -99,11 +99,11 @@ def shares(cube: xr.Dataset, between_s: Span | None = None) -> xr.DataArray:
 
 def _require_one_link(cube: xr.Dataset) -> None:
     """Raise MetricError for flows in both directions, or on both links of a parking lot."""
-    base = sweep_of(cube).get("base", {})
-    ways = {beside_implementation(flow).get("direction", "forward") for flow in _flows(cube)}
+    base, flows = sweep_of(cube).get("base", {}), _flows(cube)
+    ways = {beside_implementation(flow).get("direction", "forward") for flow in flows}
     if len(ways) > 1:
         raise MetricError("flows of this sweep go in opposite directions, so they share no link")
-    if base.get("topology") == "parking_lot" and len(_flows(cube)) > 2:
+    if base.get("topology") == "parking_lot" and len(flows) > 2:
         raise MetricError(
             "not all flows of a parking lot cross one link; choose flows of one, as in "
             "shares(cube.isel(flow=[0, 1]))"

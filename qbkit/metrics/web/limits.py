@@ -12,8 +12,8 @@ from qbkit.metrics.parameters.limits import IDLE, STILL_RTTS, limited
 from qbkit.metrics.parameters.start import start_of
 from qbkit.metrics.web.loads import is_complete_load, lost_packets, measured_packets
 from qbkit.traces.arrays import BoolArray, FloatArray
-from qbkit.traces.run.attributes import delay_changes_ms
 from qbkit.traces.run.early_end import early_end_sentences
+from qbkit.traces.web.times import base_rtt_ms
 
 HANDSHAKE, FIRST_BYTE, LINK = "handshake", "first byte", "link"
 SLOW_START, LOSS, CONTROLLER = "slow start", "loss", "congestion controller"
@@ -76,7 +76,7 @@ def limits_sentence(load: xr.Dataset) -> str:
 def _limits(load: xr.Dataset, arrival_s: FloatArray) -> FloatArray:
     """What limited the data that reached the client at these times, in words."""
     link = _link(load)
-    rtt_s = (float(load.attrs["rtt_ms"]) + delay_changes_ms(load, arrival_s)) / 1e3
+    rtt_s = base_rtt_ms(load, arrival_s) / 1e3
     busy = link.used_part(arrival_s - rtt_s, arrival_s) >= IDLE
     if "page_load_time_s" in load:
         return np.where(busy, LINK, ROUND_TRIPS)

@@ -18,7 +18,7 @@ from qbkit.spec import Bottleneck
 from qbkit.traces.arrays import BoolArray, FloatArray
 from qbkit.traces.run.early_end import early_end_sentences
 from qbkit.traces.run.journey import Fate
-from qbkit.traces.web.load import client_sent_s
+from qbkit.traces.web.times import client_sent_s
 
 SETTING = ("server", "object_bytes", "loss_percent", "rtt_ms")
 """Columns of `web_table` that make a cell of a heat map, with the clients."""

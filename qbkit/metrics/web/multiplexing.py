@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from qbkit.errors import MetricError, StoreError
 from qbkit.metrics.arrays import row
-from qbkit.traces.run.attributes import delay_changes_ms
+from qbkit.traces.web.times import base_rtt_ms
 
 Strategy = Literal["sequential", "by priority", "round-robin", "weighted", "undecided"]
 ALONE, RANKED = 0.9, 0.8
@@ -93,7 +93,7 @@ def page_multiplexing(run: xr.Dataset) -> Multiplexing:
     """
     if "chunk_resource" not in run:
         raise StoreError("this run is no page load with a net log, so it has no streams")
-    rtt_ms = run.attrs["rtt_ms"] + delay_changes_ms(run, run.chunk_time_s.values).max(initial=0.0)
+    rtt_ms = base_rtt_ms(run, run.chunk_time_s.values).max(initial=run.attrs["rtt_ms"])
     late_s = (rtt_ms + float(run.queue_delay_ms.max())) / 1e3
     # Runs of qbkit 1.2 and before say neither of which connection data are, nor for how long
     # Chromium held a request back.

@@ -28,10 +28,11 @@ from qbkit.errors import RunFailed
 from qbkit.spec.web import WebLoad
 from qbkit.traces.arrays import FloatArray
 from qbkit.traces.run import schema
-from qbkit.traces.run.attributes import delay_changes_ms, run_warnings
+from qbkit.traces.run.attributes import run_warnings
 from qbkit.traces.run.dataset import build
 from qbkit.traces.run.early_end import STATUS, early_ends
 from qbkit.traces.web.page import page_variables
+from qbkit.traces.web.times import client_sent_s
 
 OK = 200
 RESOLUTION_S = 1e-3
@@ -136,15 +137,7 @@ def _require_right_response(load: WebLoad, report: Mapping[str, Any]) -> None:
 
 
 def _sent_s(run: xr.Dataset, load: WebLoad) -> FloatArray:
-    """When the client sent its packets: half an RTT before they reach the bottleneck."""
+    """As `client_sent_s`; raises RunFailed for a client that sent nothing."""
     if not run.sizes["ack"]:
         raise RunFailed(f"the client {load.client} sent no packet")
     return client_sent_s(run)
-
-
-def client_sent_s(run: xr.Dataset) -> FloatArray:
-    """When a client sent its packets, by the base RTT at that time."""
-    seen_s = run["ack_time_s"].values
-    rtt_ms = float(run.attrs["rtt_ms"]) + delay_changes_ms(run, seen_s)
-    sent_s: FloatArray = seen_s - rtt_ms / 2e3
-    return sent_s
