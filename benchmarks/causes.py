@@ -1,7 +1,8 @@
 """Causes that `qb.explain` names, beside the truth: senders with one known change each.
 
     python benchmarks/causes.py [--unseen | --third | --fourth | --fifth | --sixth | --seventh |
-        --eighth | --ninth | --tenth | --eleventh | --twelfth] [--kind bbr …] [--write]
+        --eighth | --ninth | --tenth | --eleventh | --twelfth | --thirteenth]
+        [--kind bbr …] [--write]
 
 The tables are ``causes`` (each case), ``causes_by_kind`` and, of all sets, ``causes_by_votes``. A
 case is right if the cause named first is the change, near if it is among the first three, undecided
@@ -19,7 +20,7 @@ on both. No competitor runs, so no cause is weighed by the sign of what a sender
 Runs that exist are loaded. The kinds that end with "later" were added when the rules had been
 written; the tables of those that no rule had seen are ``causes_unseen`` and
 ``causes_unseen_by_kind``, and those of a third set ``causes_third`` and ``causes_third_by_kind``.
-Those of a fourth to a tenth set, which were kept back, and of two later ones are named likewise.
+Those of a fourth to a tenth set, which were kept back, and of later ones are named likewise.
 The set ``precedents``, with one or two seeds, is run by ``precedents.py`` alone.
 """
 

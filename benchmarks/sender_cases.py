@@ -5,8 +5,8 @@ the names under which the change may be found, and the link, with outages as ``s
 and a queue discipline other than ``fifo``.
 The truths of the unseen and the third set were written down before they were run; those of the
 sets up to the tenth, which were kept back, without the rules of `qbkit.metrics.parameters` at hand
-and before any case was judged; those of the eleventh and the twelfth before any run, with the rules
-known.
+and before any case was judged; those of the eleventh to the thirteenth before any run, with the
+rules known. The thirteenth's links and values were drawn by a random generator.
 
 In the first set, HyStart has a deeper queue (one of 1 BDP overflows first), an application that
 requests 30 kB at a time limits each delivery sample, and BBR has no case of an outage: with a
@@ -32,6 +32,7 @@ import seventh_controllers  # noqa: F401  likewise
 import sixth_controllers  # noqa: F401  likewise
 import tenth_controllers  # noqa: F401  likewise
 import tenth_loss_based  # noqa: F401  likewise
+import thirteenth_controllers  # noqa: F401  likewise
 import twelfth_controllers  # noqa: F401  likewise
 import unseen_controllers  # noqa: F401  likewise
 import unseen_loss_based  # noqa: F401  likewise
@@ -54,6 +55,7 @@ OURS = [
     "tenth",
     "eleventh",
     "twelfth",
+    "thirteenth",
 ]
 OUR_BBRS = tuple(f"qbkit:{name}-bbr" for name in OURS)
 
