@@ -17,6 +17,7 @@ CLAUSES = {
     "initial_window_packets": "it starts with {0} packets, not {1}",
     "start_growth": "its window grows by {0} per round of slow start, not {1}",
     "slow_start_exit": "its slow start ends by {0}, not by {1}",
+    "slow_start_exit_packets": "its slow start ends at {0} packets, not {1}",
     "pacing": "its slow start is {0}, not {1}",
     "pacing_gain": "it paces slow start at {0} windows per RTT, not {1}",
     "packet_bytes": "its frames have {0} bytes, not {1}",

@@ -68,6 +68,7 @@ OF_BBRS = (*PROBES, *PROBE_RTTS)
 DRAINS, MARK = ("probe_down_gain", "drain_rate"), "kept_after_mark"
 K_PART = "back_at_loss_part"
 GROWS, GAIN = "start_growth", "pacing_gain"
+LEAVES, LEAVES_AT = "slow_start_exit", "slow_start_exit_packets"
 EVERY, LEAST_EVERY_S = "probe_rtt_interval_s", 1.0
 """What is less in flight more often than this is no ProbeRTT, but a deep drain."""
 BEFORE_CURVES = 0.3
@@ -100,7 +101,7 @@ def compare(
     model_named = PROBING in by_name and {*by_name} <= {PROBING, ""}
     governing = PROBING if two_laws or model_named else law(test, reference)
     models = governing == PROBING
-    impossible = LOSS_BASED if models else OF_BBRS if governing in ROOTS else ()
+    impossible = (*LOSS_BASED, LEAVES_AT) if models else OF_BBRS if governing in ROOTS else ()
     if not models:
         test, reference = with_slopes(test, reference)
     names = _differing(test, reference, (*DERIVED, *impossible))
@@ -158,6 +159,8 @@ def _differing(test: Parameters, reference: Parameters, left_out: Sequence[str])
         names.remove(INCREASE)
     if any(side[EVERY].value < LEAST_EVERY_S for side in (test, reference)):
         names = [n for n in names if n not in PROBE_RTTS]
+    if LEAVES_AT in names and any(side[LEAVES].word != "delay" for side in (test, reference)):
+        names.remove(LEAVES_AT)  # a loss comes when the queue is full
     if {GROWS, GAIN} <= {*names} and _grows_less_than_paced(test, reference):
         names.remove(GAIN)
     return names

@@ -117,6 +117,7 @@ THUMB: dict[str, Effect] = {
     "initial_window_packets": _ln_ratio("initial_window_packets", 0.02),
     "start_growth": _ln_ratio("start_growth", 0.02),
     "slow_start_exit": _word("slow_start_exit", "delay", 0.03),
+    "slow_start_exit_packets": _ln_ratio("slow_start_exit_packets", 0.02),
     "ack_delay_ms": _ln_ratio("ack_delay_ms", -0.005),
 }
 """Effects from a rule of thumb: their sign is known, their size is not."""
@@ -126,7 +127,6 @@ SYMPTOMS = (
     "in_flight_bdp",
     "least_window_packets",
     "limited_percent",
-    "slow_start_exit_packets",
     "burst_packets",
 )
 """Consequences of causes and the path; they are shown, but never named as the reason."""

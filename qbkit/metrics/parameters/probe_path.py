@@ -20,9 +20,9 @@ SETTLED_S = 1.0
 """A fall that lasts this long is none of ProbeRTT's."""
 FEWEST_STALE_ROUNDS = 4
 """Least rounds for which a plateau shows the window of a model that is out of date."""
-BURST_RTTS = (4.0, 12.0)
-"""When what a burst of losses leaves is judged: after recovery, and for a whole cycle of BBR's.
-Until the next probe the path misses what was lost."""
+BURST_RTTS = (3.0, 7.0)
+"""When what a burst of losses leaves is judged: after recovery, and before a bound that a loss sets
+for a cycle of BBR's is over."""
 AGGREGATED = 8.0
 """Packets per ACK from which on ACKs are aggregated."""
 TWICE = 1.9
@@ -92,7 +92,7 @@ def response(c: Connection, path: ProbePath) -> dict[str, float | str]:
     after = flight[between(c.grid_s, begin_s, end_s)]
     if len(before) and len(after) and np.median(before) > 0:
         # A burst also empties the queue: what fills the path is what is to be kept, and no more.
-        kept = float(after.max() / min(np.median(before), 1.0))
+        kept = float(np.median(after) / min(np.median(before), 1.0))
         found["kept_after_burst"] = min(kept, 1.0)
     return found
 

@@ -14,6 +14,7 @@ STARTUP = (
     "startup_hold_rtts",
     "startup_drain_gain",
     "slow_start_exit",
+    "slow_start_exit_packets",
 )
 PROBES = ("probe_up_gain", "probe_down_gain", "probe_cycle_rtts")
 QUEUES = (
@@ -103,7 +104,7 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
         "bandwidth_memory_rounds",
     ),
     "left_in_flight_bdp": ("probe_rtt_interval_s", "probe_rtt_every_s"),
-    "initial_window_packets": ("startup_reach_rtts",),
+    "initial_window_packets": ("startup_reach_rtts", "slow_start_exit_packets"),
     "start_growth": (*STARTUP, *OVERFLOWS),
     "startup_hold_rtts": ("startup_peak_bdp", "startup_drain_gain"),
     "startup_peak_bdp": ("startup_hold_rtts", "startup_drain_gain", "slow_start_exit"),
@@ -112,6 +113,7 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
     "probe_rtt": (*PROBE_RTTS, "left_in_flight_bdp"),
     "probe_rtt_every_s": ("window_gain",),
     "probe_rtt_bdp": ("probe_rtt_duration_ms",),
+    "probe_rtt_duration_ms": ("left_in_flight_bdp",),
     "steep_increase_packets_per_rtt": (*LOSSES, "rounds_of_loss", "back_at_loss_part"),
     "rounds_of_loss": (*LOSSES, "back_at_loss_part"),
     "reverted_reductions_percent": (*LOSSES, "back_at_loss_part"),
@@ -129,6 +131,7 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
         "bandwidth_filter",
     ),
     "packets_per_ack": (
+        "slow_start_exit_packets",
         "startup_reach_rtts",
         "startup_hold_rtts",
         "back_to_back_packets",
@@ -157,6 +160,7 @@ DIRECTIONS = {
     ("drain_rate", "probe_down_gain"): 1,
     ("drain_rate", "left_in_flight_bdp"): 1,
     ("probe_rtt_every_s", "window_gain"): -1,
+    ("probe_rtt_duration_ms", "left_in_flight_bdp"): -1,
     ("startup_hold_rtts", "startup_peak_bdp"): 1,
     ("cruise_part", "window_gain"): 1,
     ("cruise_part", "paced_part"): 1,
@@ -173,6 +177,7 @@ DECISIVE = {
     **dict.fromkeys(PROBE_RTTS, 0.4),
     "initial_window_packets": 0.25,
     "start_growth": 0.15,
+    "slow_start_exit_packets": 0.5,  # chance and other causes do less
     "pacing_gain": 0.4,
     "packets_per_ack": 0.5,
     "reverted_reductions_percent": 0.5,  # a median comes of most

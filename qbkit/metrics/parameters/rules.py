@@ -169,7 +169,7 @@ RULES: dict[str, Rule] = {
         "part of what is in flight that a burst of losses leaves",
         "a burst of losses leaves {0} of what it has in flight, not {1}",
         _ratio(0.5),
-        0.1,
+        0.25,  # until its next probe, a BBR misses the fifth of a round trip that was lost
         moment=BURST,
     ),
     "startup_peak_bdp": Rule(
