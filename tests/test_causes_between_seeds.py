@@ -28,6 +28,7 @@ from qbkit.metrics.parameters.laws import BBRS, by_two_laws
 from qbkit.metrics.parameters.model import probe_rtts
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.metrics.parameters.start import Round, Start, _first_data, _stood
+from qbkit.metrics.parameters.windows import is_bounded
 
 
 def side(**runs: list[float] | list[str]) -> Parameters:
@@ -554,3 +555,34 @@ def test_what_an_outage_leaves_of_a_large_window(kept, found):
     test = side(growth=["cubic"] * 4, kept_after_outage=[kept] * 4)
     reference = side(growth=["cubic"] * 4, kept_after_outage=[0.137] * 4)
     assert causes(test, reference, models_path=False) == found
+
+
+def test_a_slow_start_that_leaves_early_without_a_loss_is_a_cause_of_its_own():
+    """Both leave it by delay, so the word does not differ; one at a fixed window of 20 packets."""
+    exits = {"slow_start_exit": ["delay"] * 4, "growth": ["linear"] * 4}
+    early, late = (side(slow_start_exit_packets=[w] * 4, **exits) for w in (20.0, 97.0))
+    for order in ((early, late), (late, early)):
+        assert causes(*order, models_path=False) == ["slow_start_exit_packets"]
+    by_loss = side(slow_start_exit_packets=[97.0] * 4, **exits | {"slow_start_exit": ["loss"] * 4})
+    assert causes(early, by_loss, models_path=False) == ["slow_start_exit"]
+
+
+def test_a_drain_judged_in_a_long_probe_rtt_is_explained_by_it():
+    usual = side(probe_rtt_duration_ms=[248.0] * 4, left_in_flight_bdp=[1.27] * 4)
+    long = side(probe_rtt_duration_ms=[908.0] * 4, left_in_flight_bdp=[0.14] * 4)
+    found = {d.name: d.explained for d in compare(long, usual, by_name=BBRS)}
+    assert found == {"probe_rtt_duration_ms": False, "left_in_flight_bdp": True}
+
+
+def test_twice_the_bdp_is_a_models_own_window_though_startup_has_no_more():
+    """quinn's BBR starts with 177 packets, so its startup has no more than its stale model."""
+    shown = {"cruise_part": 0.9, "probes_reach_bdp": 2.0, "window_cap_packets": 168.0}
+    quinn = side(
+        **{n: [v] * 4 for n, v in shown.items()},
+        startup_peak_bdp=[2.04] * 4,
+        window_gain=[2.06] * 4,
+    )
+    for stale, peak, bounded in ((2.14, 3.04, False), (2.3, 3.04, True)):
+        assert (
+            is_bounded(quinn, side(startup_peak_bdp=[peak] * 4, window_gain=[stale] * 4)) is bounded
+        )

@@ -57,14 +57,16 @@ def test_the_most_alike_decide_among_what_the_rules_suspect():
         assert first == truth
 
 
-def test_a_change_that_no_rule_suspects_needs_a_precedent_like_it_and_a_suspect():
+def test_a_change_that_no_rule_suspects_needs_a_precedent_like_it_and_its_votes():
     small, large = {"initial_window_packets": [10.0] * 4}, {"initial_window_packets": [12.5] * 4}
     test, reference = side(**FAST, **large), side(**USUAL, **small)
     alike = row("initial_window_packets", test, reference)
     assert suspects(test, reference, [alike])[0] == "initial_window_packets"
     unlike = row("initial_window_packets", side(**large), side(**small))
     assert "initial_window_packets" not in suspects(test, reference, [unlike])
-    assert suspects(side(**large), side(**small), [unlike]) == []
+    assert suspects(side(**large), side(**small), [unlike]) == ["initial_window_packets"]
+    others = [row(name, side(**large), side(**small)) for name in ("packet_bytes", "pacing_gain")]
+    assert suspects(side(**large), side(**small), [unlike, *others]) == []
 
 
 def test_what_one_of_four_runs_shows_is_no_cause():

@@ -217,7 +217,7 @@ def startup(c: Connection) -> dict[str, float]:
         "startup_hold_rtts": float(rounds[end] - rounds[high[0]]),
     }
     below = np.flatnonzero(window[end:] < NEAR_BDP * bdp)
-    if FALLEN * peak > NEAR_BDP * bdp and len(below) and below[0] >= GRID_PARTS / 2:
+    if FALLEN * peak > NEAR_BDP * bdp and len(below) and below[0] > 0:
         ends_s = time_s[[end, end + below[0]]]
         sent, delivered = (
             float(np.diff(count(ends_s))[0])

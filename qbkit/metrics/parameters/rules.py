@@ -216,7 +216,7 @@ RULES: dict[str, Rule] = {
         "time per ProbeRTT",
         "it probes for the RTT every {0} s, not {1}",
         _ratio(0.05),
-        0.7,
+        0.5,
     ),
     "probe_rtt_bdp": Rule(
         "BDP",

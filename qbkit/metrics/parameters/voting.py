@@ -30,6 +30,8 @@ SIZE = "packet_bytes"
 """Nothing else makes full frames larger, so where they differ, this is the change."""
 LIKE = 0.75
 """How much a precedent must be like the two for what the rules do not suspect."""
+SURE = 0.4
+"""Least part of the votes of a cause where the rules suspect nothing."""
 
 
 def voted(
@@ -43,15 +45,15 @@ def voted(
     """The differences that `compare` found, the causes in the order of the votes.
 
     Beside what the rules suspect, something else can become a cause. Where they suspect nothing,
-    there is none. Of two laws, or of marks, the precedents say nothing: each is of one law, and all
-    are of queues that drop. One bound of a window in all phases needs none, and few are of a BBR's.
-    Two curves of one C are of one law, whichever word most spans give it.
+    it needs more of the votes (`SURE`). Of two laws, or of marks, the precedents say nothing: each
+    is of one law, and all are of queues that drop. One bound of a window in all phases needs none,
+    and few are of a BBR's. Two curves of one C are of one law, whichever word most spans give it.
     """
     suspects = [d for d in differences if d.is_suspect]
-    if not suspects or suspects[0].has_no_precedent:
+    if suspects and suspects[0].has_no_precedent:
         return [*differences]
     bounded = is_bounded(test, reference) or is_bounded(reference, test)
-    if suspects[0].name == CAP and models_path and bounded:
+    if suspects and suspects[0].name == CAP and models_path and bounded:
         return [*differences]
     votes = precedents.votes(test, reference)
     if _has_one_curve(test, reference):
@@ -62,7 +64,7 @@ def voted(
     others = [
         replace(_made(name, test, reference), of_model=models_path)
         for name in _others(votes, models_path=models_path)
-        if name not in names
+        if name not in names and (names or votes.named[name] >= SURE)
     ]
     weights = {
         name: (votes.of.get(name, 0.0) + BESIDE) * (LATER if name in names[1:] else 1.0)

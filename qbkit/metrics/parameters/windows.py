@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from qbkit.metrics.parameters.between_runs import LEAST_PART, runs_apart
+from qbkit.metrics.parameters.between_runs import LEAST_PART, apart, runs_apart
 from qbkit.metrics.parameters.difference import Difference
 from qbkit.metrics.parameters.estimates import Estimate, Parameters
 from qbkit.metrics.parameters.laws import CAP
@@ -46,8 +46,8 @@ def held(side: Parameters, other: Parameters) -> Estimate:
 def is_bounded(side: Parameters, other: Parameters) -> bool:
     """Whether no more is in flight in startup than where the model is out of date, and little.
 
-    Near twice the BDP, a model's own window is as large. So there the other must have more of both,
-    and as much room for aggregated ACKs, which every phase has.
+    Near twice the BDP, a model's own window is as large. So there the other must clearly have more
+    of both, and as much room for aggregated ACKs, which every phase has.
     """
     if not all(name in side and side[name].value > 0 for name in (PEAK, STALE, CRUISE, REACH)):
         return False
@@ -57,7 +57,8 @@ def is_bounded(side: Parameters, other: Parameters) -> bool:
         return unlike < SAME
     seen = [name for name in (PEAK, STALE, ROOM) if name in side and name in other]
     less = [n for n in seen if runs_apart(side[n], other[n]) and side[n].value < other[n].value]
-    return most < NEAR_BDP and unlike < EQUAL and less == [PEAK, STALE]
+    clear = all(apart(side[name], other[name]) > LEAST_PART for name in less)
+    return most < NEAR_BDP and unlike < EQUAL and less == [PEAK, STALE] and clear
 
 
 def is_held(test: Parameters, reference: Parameters, *, batches: bool) -> bool:
