@@ -6,8 +6,6 @@ import pytest
 from causes import SETS, judged
 
 RELEASED = {case.flow: case for case in SETS["causes"] if case.kind == "released"}
-    case.flow: case for case in SETS["causes"] if case.kind == "released" and "bbr" in case.flow
-}
 
 
 @pytest.mark.guest
