@@ -193,7 +193,7 @@ RULES: dict[str, Rule] = {
         "how long startup goes on at its peak",
         "its startup goes on for {0} RTTs at its peak, not {1}",
         _ratio(-0.02),
-        0.28,
+        0.25,
         moment=START,
     ),
     "startup_drain_gain": Rule(
