@@ -167,7 +167,11 @@ def test_a_page_has_the_numbers_of_the_data_and_how_to_make_them_again(site: Pat
     mean, floor = float(row.conformance.mean()), float(row.noise_floor.mean())
     assert f"Conformance {mean:.2f}; two trials of the kernel's have {floor:.2f}." in unescape(page)
     worst = float(row.conformance[(row.conformance - row.noise_floor).argmin(...)])
-    verdict, _, repeat = page.partition("Repeat this number")
+    takes = row.mean_throughput_difference_mbps
+    spread = f"by {signed(float(takes.min()), 1)} to {signed(float(takes.max()), 1)} Mbit/s"
+    assert f"Means over {takes.size} settings at 10 Mbit/s, 60 s; the throughput differs" in page
+    assert spread in page
+    verdict, _, repeat = page.partition("Repeat one of these numbers")
     assert "badge" in verdict
     assert repeat.index(f"conformance {worst:.2f} at") < repeat.index("qbkit reproduce")
     (publish,) = set(re.findall(r"import qbkit as qb; (.*?)&#34;", page))
@@ -507,6 +511,10 @@ def test_a_question_leads_to_its_page_and_filters_stay_in_the_address(browser, s
     assert {"family=BBR", "sort=name", "order=down"} == set(page.url.partition("?")[2].split("&"))
     page.reload()
     assert page.evaluate(SHOWN) == shown[::-1]
+    page.goto((site / "index.html").as_uri() + "?family=bbr#how-to-read-it")  # as one types it
+    assert sorted(page.evaluate(SHOWN)) == shown
+    assert page.url.endswith("?family=BBR#how-to-read-it")
+    assert page.evaluate("scrollY") > 0
     page.close()
 
 

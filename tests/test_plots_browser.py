@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import pytest
 from synthetic import synthetic_run
 
+import qbkit as qb
 from qbkit import plots
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.render import chart_fragment, without_bundle
@@ -340,3 +341,15 @@ def zooms_and_has_rules(page, panels: int, duration_s: float) -> None:
     page.mouse.move(1, 1)
     settled(page)
     assert page.evaluate(RULES) == 0
+
+
+def test_a_report_is_legible_in_a_dark_theme(browser, tmp_path):
+    report = qb.save_report(synthetic_run(duration_s=12), tmp_path / "report.html")
+    page = browser.new_page(color_scheme="dark")
+    page.goto(report.as_uri())
+    page.wait_for_function(DRAWN)
+    light = "(e, name) => getComputedStyle(e)[name].match(/\\d+/g)[1] > 128"
+    assert not page.eval_on_selector("body", light, "backgroundColor")
+    for text in ("h1", ".qbkit td", ".qbkit-title"):
+        assert page.eval_on_selector(text, light, "color"), text
+    page.close()

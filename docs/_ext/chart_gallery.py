@@ -38,6 +38,7 @@ OTHER_NAMES = {
 """What `run.qb.plot`, `study.plot` and results call."""
 CARD = """:::{{grid-item-card}} {title}
 :img-top: _static/gallery/{name}.png
+:img-alt: {title} chart
 :link: /tutorials/{tutorial}
 :link-type: doc
 

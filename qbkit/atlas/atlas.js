@@ -48,11 +48,13 @@ if (form) {
     document.querySelector("p.none").hidden = count > 0;
     const given = Object.entries({ q: form.q.value, family: form.family.value, verdict: form.verdict.value, ...order });
     const query = new URLSearchParams(given.filter(([name, value]) => value && value !== usual[name])).toString();
-    history.replaceState(null, "", query ? `?${query}` : location.pathname);
+    history.replaceState(null, "", `${location.pathname}${query && `?${query}`}${location.hash}`);
   }
 
+  // As the page writes it: an address that was typed may say "bbr".
+  const written = (name, text) => [...(form[name].options ?? [])].map((option) => option.value).find((value) => value.toLowerCase() === text.toLowerCase()) ?? text;
   const asked = new URLSearchParams(location.search);
-  for (const name of ["q", "family", "verdict"]) if (asked.has(name)) form[name].value = asked.get(name);
+  for (const name of ["q", "family", "verdict"]) if (asked.has(name)) form[name].value = written(name, asked.get(name));
   for (const name of ["sort", "order"]) if (asked.has(name)) order[name] = asked.get(name);
   if (!buttons.some((button) => button.dataset.sort === order.sort)) Object.assign(order, usual);
   form.addEventListener("input", show);

@@ -111,6 +111,7 @@ def implementation_page(published: Published, name: str) -> dict[str, Any]:
         "standing": standing_of(published, name),
         "cause": cause_of(published, name),
         "first": _telling(sweeps[0], name) if sweeps else None,
+        "means": _means(sweeps[0], name) if sweeps else None,
         "conformance": [(sweep, _cells(sweep, name), _envelopes(sweep, name)) for sweep in sweeps],
         "references": [sweep for sweep in published.conformance if name == sweep.reference],
         "alone": _alone(published, name),
@@ -192,6 +193,20 @@ def _telling(sweep: ConformanceSweep, name: str) -> Cell:
         _cells(sweep, name),
         key=lambda cell: cell.figures["conformance"] - cell.figures["noise_floor"] or 0.0,
     )
+
+
+def _means(sweep: ConformanceSweep, name: str) -> dict[str, Any] | None:
+    """What the means of a verdict are over; None if at most one setting has a result."""
+    takes = [cell.figures["mean_throughput_difference_mbps"] for cell in _cells(sweep, name)]
+    known = [mbps for mbps in takes if mbps == mbps]
+    if len(known) < 2:
+        return None
+    return {
+        "settings": len(known),
+        "words": shared_words(sweep),
+        "least": min(known),
+        "most": max(known),
+    }
 
 
 def _cells(sweep: ConformanceSweep, name: str) -> list[Cell]:

@@ -23,13 +23,21 @@ from qbkit.studies.explanation import Explanation
 from qbkit.studies.results import Results, figure, is_cube, kinds_of, require_results, table
 
 STYLE = """
-body { font: 14px/1.5 Arial, "Liberation Sans", sans-serif; color: #1f2933; background: white;
-  max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+:root { color-scheme: light dark; --ground: #fff; --ink: #1f2933; --quiet: #52606d;
+  --line: #e4e7eb; --accent: #0072b2; }
+@media (prefers-color-scheme: dark) { :root { --ground: #14181d; --ink: #e3e8ed; --quiet: #aeb9c4;
+  --line: #323b44; --accent: #7cc4f0; } }
+body { --jp-content-font-color1: var(--ink); --jp-content-font-color2: var(--quiet);
+  --jp-border-color2: var(--line); --jp-layout-color1: var(--ground);
+  --jp-layout-color2: var(--line); }
+body { font: 14px/1.5 Arial, "Liberation Sans", sans-serif; color: var(--ink);
+  background: var(--ground); max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+a { color: var(--accent); }
 h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin-top: 2em; }
-.verdict { font-size: 1.1em; border-left: 4px solid #0072b2; padding-left: 0.8em; }
+.verdict { font-size: 1.1em; border-left: 4px solid var(--accent); padding-left: 0.8em; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 0.9em; margin: 0.6em 0; }
-th, td { text-align: left; padding: 0.2em 0.9em 0.2em 0; border-bottom: 1px solid #e4e7eb; }
+th, td { text-align: left; padding: 0.2em 0.9em 0.2em 0; border-bottom: 1px solid var(--line); }
 td:first-child { white-space: nowrap; }
 details pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 0.85em; }
 """
@@ -70,8 +78,9 @@ def save_report(results: Results, path: str | Path) -> Path:
 def html_page(title: str, style: str, body: str) -> str:
     """A whole page with its title above the ``body``, which is HTML."""
     return (
-        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<style>{style}</style></head><body><h1>{escape(title)}</h1>{body}</body></html>"
+        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{style}</style></head><body><h1>{escape(title)}</h1>{body}</body></html>"
     )
 
 

@@ -13,7 +13,8 @@ CSS = (
 .answer { display: inline-block; padding: 0 0.5em; border-radius: 0.6em; font-size: 0.85em;
   color: white; background: #7b8794; white-space: nowrap; }
 .answer.more { background: #b4432c; } .answer.no { background: #2c7a4b; }
-summary { cursor: pointer; color: #52606d; } code { font-size: 0.85em; overflow-wrap: anywhere; }
+summary { cursor: pointer; color: var(--quiet); }
+code { font-size: 0.85em; overflow-wrap: anywhere; }
 """
 )
 
