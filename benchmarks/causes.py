@@ -1,8 +1,8 @@
 """Causes that `qb.explain` names, beside the truth: senders with one known change each.
 
     python benchmarks/causes.py [--unseen | --third | --fourth | --fifth | --sixth | --seventh |
-        --eighth | --ninth | --tenth | --eleventh | --twelfth | --thirteenth]
-        [--kind bbr …] [--write]
+        --eighth | --ninth | --tenth | --eleventh | --twelfth | --thirteenth |
+        --fourteenth] [--kind bbr …] [--write]
 
 The tables are ``causes`` (each case), ``causes_by_kind`` and, of all sets, ``causes_by_votes``. A
 case is right if the cause named first is the change, near if it is among the first three, undecided

@@ -5,8 +5,9 @@ the names under which the change may be found, and the link, with outages as ``s
 and a queue discipline other than ``fifo``.
 The truths of the unseen and the third set were written down before they were run; those of the
 sets up to the tenth, which were kept back, without the rules of `qbkit.metrics.parameters` at hand
-and before any case was judged; those of the eleventh to the thirteenth before any run, with the
-rules known. The thirteenth's links and values were drawn by a random generator.
+and before any case was judged; those of the eleventh to the fourteenth before any run, with the
+rules known. A random generator drew the links and the values of the last two, and of the
+fourteenth also the options; it has stacks alone, whose runs take the least time.
 
 In the first set, HyStart has a deeper queue (one of 1 BDP overflows first), an application that
 requests 30 kB at a time limits each delivery sample, and BBR has no case of an outage: with a
