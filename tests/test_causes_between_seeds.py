@@ -586,3 +586,11 @@ def test_twice_the_bdp_is_a_models_own_window_though_startup_has_no_more():
         assert (
             is_bounded(quinn, side(startup_peak_bdp=[peak] * 4, window_gain=[stale] * 4)) is bounded
         )
+
+
+def test_a_shallow_probe_rtt_does_not_also_last_less():
+    """What keeps more in flight is below most of the usual for less time."""
+    deep = side(probe_rtt_bdp=[0.09] * 4, probe_rtt_duration_ms=[236.0] * 4)
+    shallow = side(probe_rtt_bdp=[0.85] * 4, probe_rtt_duration_ms=[79.0] * 4)
+    for order in ((deep, shallow), (shallow, deep)):
+        assert causes(*order) == ["probe_rtt_bdp"]

@@ -69,6 +69,7 @@ DRAINS, MARK = ("probe_down_gain", "drain_rate"), "kept_after_mark"
 K_PART = "back_at_loss_part"
 GROWS, GAIN = "start_growth", "pacing_gain"
 LEAVES, LEAVES_AT = "slow_start_exit", "slow_start_exit_packets"
+DEPTH, LASTS = "probe_rtt_bdp", "probe_rtt_duration_ms"
 EVERY, LEAST_EVERY_S = "probe_rtt_interval_s", 1.0
 """What is less in flight more often than this is no ProbeRTT, but a deep drain."""
 BEFORE_CURVES = 0.3
@@ -120,8 +121,11 @@ def compare(
         causes = [headroom, *(d for d in causes if d.name not in (CRUISE, *DRAINS))]
     elif models:
         causes = [d for d in causes if d.name not in DRAINS or not of_windows(d, test, reference)]
-        if is_below_twice(test, reference) and STALE in {d.name for d in causes}:
+        found = {d.name for d in causes}
+        if is_below_twice(test, reference) and STALE in found:
             causes = [d for d in causes if d.name != ROOM]
+        if DEPTH in found:  # what keeps more in flight is below the usual for less time
+            causes = [d for d in causes if d.name != LASTS]
     start_alone = {PACING} if models and paces_later(test, reference) else set()
     behind = explained([d for d in causes if d.name not in start_alone], test, reference)
     if two_laws or shapes:
