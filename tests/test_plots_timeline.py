@@ -15,6 +15,7 @@ from synthetic import synthetic_run
 import qbkit as qb
 from qbkit import plots
 from qbkit.errors import MetricError
+from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import PIXELS_PER_LETTER, heading
 from qbkit.plots.flows.levels import (
     Level,
@@ -59,9 +60,11 @@ def test_flows_share_what_a_policer_lets_pass():
 
 def test_levels_far_above_the_data_are_left_out():
     found = [Level("queue_delay_ms", "full buffer", 40.0, 0.0, 20.0)]
-    assert level_layers(found, "queue_delay_ms", most=10.0) == []
-    assert len(level_layers(found, "queue_delay_ms", most=20.0)) == 2
-    assert level_layers(found, "throughput_mbps", most=20.0) == []
+    assert level_layers(found, "queue_delay_ms", most=10.0) == ([], [])
+    (rule,), (rim, name) = level_layers(found, "queue_delay_ms", most=20.0)
+    assert (rule.mark.type, name.mark.type) == ("rule", "text")
+    assert rim.mark.stroke == theme.GROUND  # legible where data run along the limit
+    assert level_layers(found, "throughput_mbps", most=20.0) == ([], [])
 
 
 @pytest.mark.parametrize(("last_mbps", "is_inside"), [(20 - 4e-13, True), (19, True), (10, False)])

@@ -145,12 +145,18 @@ def _fair_shares(ds: xr.Dataset, rate_mbps: float, flows: int) -> Iterable[Level
             yield Level("throughput_mbps", "fair share", rate_mbps / active, from_s, to_s)
 
 
-def level_layers(found: Iterable[Level], panel: str, most: float) -> list[alt.Chart]:
-    """Dashed lines of a panel whose data reaches up to ``most``, with their names at the right."""
+def level_layers(
+    found: Iterable[Level], panel: str, most: float
+) -> tuple[list[alt.Chart], list[alt.Chart]]:
+    """Dashed lines of a panel whose data reaches up to ``most``; and their names, at the right.
+
+    The lines belong below the data. The names have a rim, as data often run along a limit: they are
+    legible above the data.
+    """
     shown = [v for v in found if v.panel == panel and v.value <= MOST_TIMES * most]
     shown.sort(key=lambda level: (level.name, level.from_s))
     if not shown:
-        return []
+        return [], []
     last = {level.name: level for level in shown}
     base = alt.Chart(
         inline(
@@ -163,8 +169,7 @@ def level_layers(found: Iterable[Level], panel: str, most: float) -> list[alt.Ch
         )
     ).encode(y="level:Q")
     rules = base.mark_rule(color=theme.QUIET_INK, strokeDash=[4, 3], strokeWidth=1, clip=True)
-    names = base.mark_text(**NAME)
-    return [
-        rules.encode(x="from_s:Q", x2="to_s:Q", tooltip=["name:N", "level:Q"]),
-        names.encode(x=alt.value("width"), text="name:N"),
-    ]
+    named = base.encode(x=alt.value("width"), text="name:N")
+    rim = named.mark_text(**NAME, stroke=theme.GROUND, strokeWidth=3, strokeJoin="round")
+    rules = rules.encode(x="from_s:Q", x2="to_s:Q", tooltip=["name:N", "level:Q"])
+    return [rules], [rim, named.mark_text(**NAME)]

@@ -232,10 +232,10 @@ def _panel(shared: _Timeline, name: str) -> alt.LayerChart:
     ]
     times = pointed_times(name, x, colour, (0, shared.end_s), shown)
     points = hover(lines, tooltip)
-    levels = level_layers(shared.levels, name, shared.most[name])
+    levels, names = level_layers(shared.levels, name, shared.most[name])
     levels = [*shared.changes.get(name, ()), *levels]
     width, height = shared.size
-    layers = [times, marked_span(), *levels, lines, pointer_rule(), points]
+    layers = [times, marked_span(), *levels, lines, *names, pointer_rule(), points]
     return LayerChart(layer=layers).properties(width=width, height=height)
 
 
