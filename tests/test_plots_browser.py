@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from synthetic import synthetic_run
@@ -14,6 +15,7 @@ from qbkit.plots.drawing.render import chart_fragment, without_bundle
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
+DATA = Path(__file__).parents[1] / "data"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 ARGUMENTS = (
     "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
@@ -353,3 +355,15 @@ def test_a_report_is_legible_in_a_dark_theme(browser, tmp_path):
     for text in ("h1", ".qbkit td", ".qbkit-title"):
         assert page.eval_on_selector(text, light, "color"), text
     page.close()
+
+
+def test_a_report_fits_a_phone(browser, tmp_path):
+    study = qb.save_report(qb.load_study(DATA / "envelope"), tmp_path / "study.html")
+    evaluation = qb.load_evaluation(DATA / "evaluations" / "quinn-bbr.json")
+    for report in (study, qb.save_evaluation(evaluation, tmp_path / "evaluation.html")):
+        page = browser.new_page(viewport={"width": 390, "height": 800}, is_mobile=True)
+        page.goto(report.as_uri())
+        page.wait_for_function(DRAWN)
+        page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        page.close()

@@ -35,7 +35,7 @@ body { font: 14px/1.5 Arial, "Liberation Sans", sans-serif; color: var(--ink);
 a { color: var(--accent); }
 h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin-top: 2em; }
 .verdict { font-size: 1.1em; border-left: 4px solid var(--accent); padding-left: 0.8em; }
-.scroll { overflow-x: auto; }
+.scroll, .verdict { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 0.9em; margin: 0.6em 0; }
 th, td { text-align: left; padding: 0.2em 0.9em 0.2em 0; border-bottom: 1px solid var(--line); }
 td:first-child { white-space: nowrap; }
@@ -102,7 +102,7 @@ def _sections(results: Results) -> Iterator[Section]:
         yield "Cells", _html(table(study))
         yield "Provenance", _provenance({"sweep": study})
     else:
-        yield "Run", run_html(study)
+        yield "Summary", run_html(study)
         yield from _charts(study)
         yield "Provenance", _provenance({"run": study})
 

@@ -12,6 +12,7 @@ CSS = (
     + """
 .answer { display: inline-block; padding: 0 0.5em; border-radius: 0.6em; font-size: 0.85em;
   color: white; background: #7b8794; white-space: nowrap; }
+@media (max-width: 40rem) { .answer { white-space: normal; } }
 .answer.more { background: #b4432c; } .answer.no { background: #2c7a4b; }
 summary { cursor: pointer; color: var(--quiet); }
 code { font-size: 0.85em; overflow-wrap: anywhere; }
