@@ -15,26 +15,78 @@ from qbkit.cca.builtin import bbr, cubic, reno
 from qbkit.cca.filters import FULL_ROUNDS, WindowedMax
 
 
+class OneChange:
+    """What Reno and CUBIC have in common; the mixin comes first."""
+
+    options: ClassVar[dict[str, Option]] = {
+        "counts_losses": switch("each lost packet reduces the window", False),
+        "cap_packets": whole("largest window", 10**6, 2, 10**6),
+        "floor_packets": whole("least window", 2, 1, 10**4),
+        "slow_start_per_ack": number("packets that slow start adds per packet", 1.0, 0.05, 4),
+        "leaves_at_packets": whole("slow start ends at this window", 10**6, 2, 10**6),
+        "idle_restarts": switch("after a second's pause the window is the initial one", False),
+        "persists": switch("persistent congestion is a loss like others", False),
+        "reverts_part": number("such a part of the reductions is reverted", 0.0, 0, 1),
+    }
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._first_bytes = self.window_bytes
+        self._owed = 0.0
+
+    def on_loss(self, loss: Loss) -> None:
+        if self.option["persists"]:
+            loss = replace(loss, is_persistent_congestion=False)
+        before = self.window_bytes, self.ssthresh_bytes, self._recovery_start_s
+        for _ in range(len(loss.packets) if self.option["counts_losses"] else 1):
+            if self.option["counts_losses"]:
+                self._recovery_start_s = -math.inf
+            super().on_loss(loss)
+        if self._recovery_start_s != before[2]:
+            self._owed += self.option["reverts_part"]
+            if self._owed >= 1:
+                self._owed -= 1
+                self.window_bytes, self.ssthresh_bytes = before[0], before[0]
+
+    def on_idle(self, idle: Idle) -> None:
+        if self.option["idle_restarts"] and idle.idle_s >= 1:
+            self.ssthresh_bytes = self.window_bytes
+            self.window_bytes = self._first_bytes
+
+    def on_ack(self, ack: Ack) -> None:
+        super().on_ack(ack)
+        self.window_bytes = min(self.window_bytes, self.option["cap_packets"] * self.packet_bytes)
+
+    def _start_slowly(self, ack: Ack) -> None:
+        acked = math.ceil(self.option["slow_start_per_ack"] * ack.acked_bytes)
+        super()._start_slowly(replace(ack, acked_bytes=acked))
+        if self.window_bytes >= self.option["leaves_at_packets"] * self.packet_bytes:
+            self.ssthresh_bytes = self.window_bytes
+
+    def _set_window(self, window_bytes: float) -> None:
+        super()._set_window(max(window_bytes, self.option["floor_packets"] * self.packet_bytes))
+
+
 @qb.controller("thirteenth-bbr")
 class ThirteenthBbr(bbr.Bbr):
     """Version 1, as Linux has it."""
 
     options: ClassVar[dict[str, Option]] = bbr.Bbr.options | {
+        "rounds_per_ack": switch("every ACK is a round", False),
         "gain_startup": number("pacing and window gain in Startup", bbr.HIGH_GAIN, 1, 10),
         "full_growth": number("growth per round that keeps Startup going", 1.25, 1.01, 2),
+        "filter_rounds": whole("rounds of the bandwidth filter", bbr.BANDWIDTH_ROUNDS, 1, 10**6),
         "gain_drain": number("pacing gain in Drain", 1 / bbr.HIGH_GAIN, 0.05, 1),
         "gain_up": number("pacing gain of a probe", 1.25, 1, 4),
         "gain_down": number("pacing gain after it", 0.75, 0.05, 1),
         "gain_window": number("window over BDP in ProbeBW", 2.0, 0.5, 10),
-        "filter_rounds": whole("rounds of the bandwidth filter", bbr.BANDWIDTH_ROUNDS, 1, 10**6),
-        "rounds_per_ack": switch("every ACK is a round", False),
+        "aggregates": switch("the window has room for ACKs that come together", True),
         "probe_rtt_s": number("age of a minimum RTT that asks for ProbeRTT", 10.0, 0.2, 1e6),
         "probe_rtt_packets": whole("packets in flight in ProbeRTT", 4, 1, 10**4),
+        "counts_limited": switch("samples that the application limits count as others", False),
         "probe_rtt_lasts_ms": number("least length of ProbeRTT", 200.0, 1, 10_000),
         "headroom": number("part of the BDP that cruising leaves free", 0.0, 0, 0.9),
         "loss_keeps": number("part of what is in flight that a loss leaves for 8 RTTs", 1, 0.05, 1),
-        "aggregates": switch("the window has room for ACKs that come together", True),
-        "counts_limited": switch("samples that the application limits count as others", False),
     }
 
     def __init__(self, settings: Settings) -> None:
@@ -113,58 +165,6 @@ class ThirteenthBbr(bbr.Bbr):
         return super()._aggregation() if self.option["aggregates"] else 0.0
 
 
-class OneChange:
-    """What Reno and CUBIC have in common; the mixin comes first."""
-
-    options: ClassVar[dict[str, Option]] = {
-        "counts_losses": switch("each lost packet reduces the window", False),
-        "cap_packets": whole("largest window", 10**6, 2, 10**6),
-        "floor_packets": whole("least window", 2, 1, 10**4),
-        "slow_start_per_ack": number("packets that slow start adds per packet", 1.0, 0.05, 4),
-        "leaves_at_packets": whole("slow start ends at this window", 10**6, 2, 10**6),
-        "idle_restarts": switch("after a second's pause the window is the initial one", False),
-        "persists": switch("persistent congestion is a loss like others", False),
-        "reverts_part": number("such a part of the reductions is reverted", 0.0, 0, 1),
-    }
-
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(settings)
-        self._first_bytes = self.window_bytes
-        self._owed = 0.0
-
-    def on_loss(self, loss: Loss) -> None:
-        if self.option["persists"]:
-            loss = replace(loss, is_persistent_congestion=False)
-        before = self.window_bytes, self.ssthresh_bytes, self._recovery_start_s
-        for _ in range(len(loss.packets) if self.option["counts_losses"] else 1):
-            if self.option["counts_losses"]:
-                self._recovery_start_s = -math.inf
-            super().on_loss(loss)
-        if self._recovery_start_s != before[2]:
-            self._owed += self.option["reverts_part"]
-            if self._owed >= 1:
-                self._owed -= 1
-                self.window_bytes, self.ssthresh_bytes = before[0], before[0]
-
-    def on_idle(self, idle: Idle) -> None:
-        if self.option["idle_restarts"] and idle.idle_s >= 1:
-            self.ssthresh_bytes = self.window_bytes
-            self.window_bytes = self._first_bytes
-
-    def on_ack(self, ack: Ack) -> None:
-        super().on_ack(ack)
-        self.window_bytes = min(self.window_bytes, self.option["cap_packets"] * self.packet_bytes)
-
-    def _start_slowly(self, ack: Ack) -> None:
-        acked = math.ceil(self.option["slow_start_per_ack"] * ack.acked_bytes)
-        super()._start_slowly(replace(ack, acked_bytes=acked))
-        if self.window_bytes >= self.option["leaves_at_packets"] * self.packet_bytes:
-            self.ssthresh_bytes = self.window_bytes
-
-    def _set_window(self, window_bytes: float) -> None:
-        super()._set_window(max(window_bytes, self.option["floor_packets"] * self.packet_bytes))
-
-
 @qb.controller("thirteenth-reno")
 class ThirteenthReno(OneChange, reno.Reno):
     """RFC 9002, with HyStart."""
@@ -188,9 +188,9 @@ class ThirteenthCubic(OneChange, cubic.Cubic):
         cubic.Cubic.options
         | OneChange.options
         | {
+            "converges": switch("fast convergence", True),
             "steep": number("C over the usual", 1.0, 0.001, 1000),
             "early": number("K over the usual", 1.0, 0.0, 10),
-            "converges": switch("fast convergence", True),
             "friendly": number("α of the Reno-friendly window over the usual", 1.0, 0.0, 100),
         }
     )
