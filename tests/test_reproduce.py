@@ -363,6 +363,21 @@ def test_everything_published_has_points_or_a_reason():
     assert drawn == tops  # a sample leaves no folder out as long as it has room
 
 
+@pytest.mark.guest
+@pytest.mark.parametrize(
+    ("table", "chosen"),
+    [
+        ("behaviour/behaviour.csv", ["--flow", "quinn:bbr"]),
+        ("identify/features.csv", ["--flow", "tcp:bbr", "--rate-mbps", "6"]),
+        ("parameters.csv", ["--flow", "tcp:cubic"]),
+    ],
+)
+def test_published_inferences_are_those_of_today(table: str, chosen: list[str]):
+    """The atlas and `qbkit identify` read them beside what today's rules infer."""
+    status, (row,) = reproduce(str(DATA / table), *chosen)
+    assert (status, row["verdict"]) == (0, "the same"), row["reason"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "sentence"),

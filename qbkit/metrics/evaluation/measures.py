@@ -181,7 +181,7 @@ def kept(part: Part) -> float:
 
 
 def sent_packets_per_s(part: Part) -> float:
-    """Packets that the flows sent in the span, in 1/s."""
+    """Packets that the flows sent in the span, per second."""
     return float(np.count_nonzero(_sent_in(part)) / part.span_s)
 
 
@@ -301,7 +301,9 @@ MEASURES = {
         Measure("late_share", "share of a latecomer", "", "one", "tested", 0.1, late_share),
         Measure("utilisation", "use of the link", "", "more", "all", 0.0, utilisation),
         Measure("kept", "throughput kept from the middle on", "", "more", "tested", 0.1, kept),
-        Measure("sending_rate", "packets sent", "1/s", "less", "tested", 1.0, sent_packets_per_s),
+        Measure(
+            "sending_rate", "packets sent", "packets/s", "less", "tested", 1.0, sent_packets_per_s
+        ),
         Measure("recovery", "time to 90 % of the link", "s", "less", "tested", 1.0, recovery_s),
         Measure(
             "objects", "95th percentile of objects", "ms", "less", "others", 10.0, objects_p95_ms
