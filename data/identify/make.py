@@ -46,8 +46,9 @@ SIGNATURES = Path(qb.__file__).parent / "metrics/identity/signatures.csv"
 ALONE = {"rate_mbps": 6, "rtt_ms": 100, "buffer_bdp": 1, "duration_s": 50, "seed": 1}
 """The network of the lone flows."""
 LEAST_CODES = 4
-CHOICES = [Needs(lead, unlike) for lead in np.arange(0, 4.5, 0.5).tolist() for unlike in range(4)]
-"""What an answer may need: the first that has the most right answers, less the wrong ones."""
+CHOICES = [Needs(lead, unlike) for lead in np.arange(4, -0.5, -0.5).tolist() for unlike in range(4)]
+"""What an answer may need: the first that has the most right answers, less the wrong ones. Of those
+that are as good, the first answers least."""
 KERNEL = (
     *("vegas", "westwood", "bic", "htcp", "illinois", "veno"),
     *("scalable", "highspeed", "hybla", "yeah", "cdg"),
