@@ -210,6 +210,7 @@ def test_a_folder_says_everything(study: Study, parameters: Parameters, tmp_path
     assert text.startswith("# ❌ quic-go:cubic: fails\n")
     assert "| ❔ conformance | undecided | a \\| b |" in text
     assert text.count("![") == 1 and "![share](share.png)" in text
+    assert "\n## share\n" in text and "## conformance" not in text  # nothing would be below
     suite = ElementTree.fromstring(junit(gated))
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("2", "1", "1")
     assert [case.find("failure") is not None for case in suite] == [True, False]

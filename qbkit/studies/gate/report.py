@@ -56,9 +56,9 @@ def markdown(gated: Gated) -> str:
         )
     )
     for check in gated.checks:
-        lines += [f"## {check.name}", ""]
-        lines += _table(check.table) if check.table is not None and len(check.table) else []
-        lines += [f"![{check.name}]({check.name}.png)", ""] if check.chart is not None else []
+        below = _table(check.table) if check.table is not None and len(check.table) else []
+        below += [f"![{check.name}]({check.name}.png)", ""] if check.chart is not None else []
+        lines += [f"## {check.name}", "", *below] if below else []
     return "\n".join(lines).rstrip() + "\n"
 
 
