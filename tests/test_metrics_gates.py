@@ -36,6 +36,7 @@ def cloud(n: int, seed: int, mbps: float, scatter: float = 0.3) -> list[np.ndarr
         # Cut off at 1; the whole half-width is 0.2: 5 × (0.2 / 0.1)² = 20.
         (0.95, (0.75, 1.00), (0.85, INF), "undecided", 20),
         (0.60, (0.45, 0.75), (0.6, INF), "undecided", None),  # at the bound
+        (0.57, (0.42, 0.72), (0.6, INF), "undecided", None),  # near it: 5 × (0.15 / 0.03)² = 125
         (0.75, (NAN, NAN), (0.1, INF), "undecided", None),
         (0.5, (-0.4, 1.4), (-1.5, 1.5), "meets", None),
         (-2.5, (-3.1, -1.9), (-1.5, 1.5), "fails", None),

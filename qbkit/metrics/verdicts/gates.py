@@ -24,6 +24,7 @@ from qbkit.metrics.envelopes.conformance import Translated, conformance_t
 from qbkit.metrics.envelopes.envelope import Trial, definition_of, envelope, sample_trials
 from qbkit.metrics.envelopes.points import OperatingPoints
 from qbkit.metrics.envelopes.trials import TrialEstimate, Trials, jackknife
+from qbkit.metrics.verdicts.assessment import MOST_SEEDS
 from qbkit.metrics.verdicts.equivalence import MARGIN
 from qbkit.metrics.verdicts.reasons import interval_text
 from qbkit.traces.arrays import IntArray
@@ -31,8 +32,6 @@ from qbkit.traces.arrays import IntArray
 Answer = Literal["meets", "fails", "undecided"]
 FLOOR = "floor"
 """Word for "the noise floor" as the least conformance."""
-MOST_SEEDS = 1000
-"""More seeds than this are not a useful answer."""
 
 
 @dataclass(frozen=True)
