@@ -16,7 +16,7 @@ from qbkit.metrics.parameters.connection import Load, SharedLink, connection_of
 from qbkit.metrics.parameters.interruptions import after_interruptions, outages_s, pauses_s
 from qbkit.metrics.parameters.laws import BBRS
 from qbkit.metrics.parameters.relations import INTERRUPTED
-from qbkit.studies.exchange import Exchange, other_receiver
+from qbkit.studies.exchange import Exchange, Outcome, other_receiver
 from qbkit.studies.moments import moment_of
 from qbkit.studies.probing import alone, interrupted, probing
 
@@ -117,10 +117,6 @@ def test_the_other_receiver_is_the_references_where_both_speak_with_each_other(
     assert other_receiver(qb.Flow(test), qb.Flow(reference)) == receiver
 
 
-def assessed(conformance: float, outcome: str) -> SimpleNamespace:
-    return SimpleNamespace(conformance=conformance, noise_floor=0.8, outcome=outcome)
-
-
 @pytest.mark.parametrize(
     ("conformance", "outcome", "is_cause"),
     [
@@ -132,7 +128,9 @@ def assessed(conformance: float, outcome: str) -> SimpleNamespace:
 def test_a_receiver_is_the_cause_if_most_of_the_difference_goes_with_it(
     conformance: float, outcome: str, is_cause: bool
 ):
-    before, after = assessed(0.2, "differs"), assessed(conformance, outcome)
-    exchanged = Exchange("quic-go", before, after)  # type: ignore[arg-type]
+    exchanged = Exchange(
+        "quic-go", Outcome("differs", 0.2, 0.8), Outcome(outcome, conformance, 0.8)
+    )
     assert exchanged.is_cause is is_cause
     assert f"0.20 to {conformance:.2f}" in str(exchanged)
+    assert Exchange.from_dict(exchanged.to_dict()) == exchanged

@@ -47,6 +47,8 @@ def cause_line(found: Explanation) -> str:
     both = (", and " if "," in clauses[0] else " and ").join(clauses)
     if found.is_likely:
         return f"Most likely because {both}."
+    if found.assessment.outcome != DIFFERS:  # a bisection's versions differ in another number
+        return f"What differs most: {both}."
     return f"The cause is open; what differs most: {both}."
 
 

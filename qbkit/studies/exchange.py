@@ -8,7 +8,8 @@ kernel does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from qbkit import stacks
@@ -24,13 +25,36 @@ HALF = 0.5
 
 
 @dataclass(frozen=True)
+class Outcome:
+    """What an exchange keeps of an `Assessment`."""
+
+    outcome: str
+    conformance: float
+    noise_floor: float
+
+    @classmethod
+    def of(cls, found: Assessment) -> Outcome:
+        """Its outcome and the two numbers."""
+        return cls(found.outcome, found.conformance, found.noise_floor)
+
+
+@dataclass(frozen=True)
 class Exchange:
     """A study before and after the test got another receiver."""
 
     receiver: str
     """The stack whose receiver it got."""
-    before: Assessment
-    after: Assessment
+    before: Outcome
+    after: Outcome
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> Exchange:
+        """What `to_dict` gave; raises KeyError or TypeError for anything else."""
+        return cls(found["receiver"], Outcome(**found["before"]), Outcome(**found["after"]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The receiver and both outcomes, ready for JSON."""
+        return asdict(self)
 
     @property
     def is_cause(self) -> bool:
@@ -64,7 +88,8 @@ def exchange(study: Study, before: Assessment, **how: Any) -> Exchange | None:
         return None
     changed = Flow.model_validate({**test.flows[0].model_dump(), "receiver": receiver})
     after = study_with(study, changed, **how)
-    return Exchange(receiver, before, after.assess(definition=before.definition))
+    assessed = after.assess(definition=before.definition)
+    return Exchange(receiver, Outcome.of(before), Outcome.of(assessed))
 
 
 def other_receiver(test: Flow, reference: Flow) -> str | None:

@@ -25,7 +25,7 @@ from qbkit.studies.conformance import (
     publish_study,
     study_of,
 )
-from qbkit.studies.exchange import exchange
+from qbkit.studies.exchange import Exchange, exchange
 from qbkit.studies.explanation import Explanation
 from qbkit.studies.lone import Lone, differences, lone
 from qbkit.studies.probing import ALONE_SEEDS
@@ -97,6 +97,8 @@ def publish_explanation(explained: Explanation, folder: str | Path) -> Path:
         "parameters": {side: _part(found, of_source=True) for side, found in sides.items()},
         "behaviour": {side: _part(found, of_source=False) for side, found in sides.items()},
     }
+    if explained.exchange:
+        facts["exchange"] = explained.exchange.to_dict()
     return publish_study(explained.study, folder, facts=facts, series=ENVELOPE_SERIES)
 
 
@@ -111,9 +113,11 @@ def load_explanation(folder: str | Path, *, definition: str = "imc22") -> Explan
     runs, index = load_runs(folder), published_index(folder)
     try:
         ours, theirs = (_published(index, side) for side in ("test", "reference"))
+        exchanged = Exchange.from_dict(index["exchange"]) if "exchange" in index else None
     except (KeyError, TypeError, ValueError, AttributeError):
         raise StoreError(f"the study in {folder} has no parameters of both sides") from None
-    return explanation(study_of(runs, index), ours, theirs, definition=definition)
+    found = explanation(study_of(runs, index), ours, theirs, definition=definition)
+    return replace(found, exchange=exchanged)
 
 
 def _published(index: Mapping[str, Any], side: str) -> Parameters:
