@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 
 import limited_controllers  # noqa: F401  registers it
 import numpy as np
