@@ -262,7 +262,13 @@ BUILD = "python3 -m py_compile flow.py && cp flow.py client && chmod +x client"
     ("good", "bad", "sentence"),
     [
         ("mine@one", "mine@six", "has no commit six"),
-        ("mine@five", "mine@one", "five is no earlier commit of one; good is the earlier one"),
+        (
+            "mine@five",
+            "mine@one",
+            "five is no earlier commit on the line of first parents",
+        ),
+        ("mine@five", "mine@HEAD", "five and HEAD are the same commit; give two"),
+        ("mine@five", "mine@mine@1.2", "has no commit mine@1.2"),  # may be the name of a tag
         ("other@one", "other@five", "[stack.other] is not in "),
     ],
 )

@@ -19,7 +19,7 @@ from synthetic import synthetic_run
 
 from qbkit import measurement
 from qbkit.cli.group import group
-from qbkit.errors import QbkitError, StoreError
+from qbkit.errors import MetricError, QbkitError, StoreError
 from qbkit.metrics import infer
 from qbkit.metrics.parameters import Parameters
 from qbkit.spec import Experiment, Flow
@@ -38,7 +38,9 @@ from qbkit.studies.gate.checks import (
     share_check,
     worst,
 )
+from qbkit.studies.gate.gate import _unless_too_short
 from qbkit.studies.gate.report import junit, markdown
+from qbkit.testbed.engines import last_words
 from qbkit.traces.run.early_end import EarlyEnd, end_variables
 
 TEST, REFERENCE = "quic-go:cubic", "tcp:cubic"
@@ -125,12 +127,38 @@ def test_a_share_is_judged_by_the_interval_over_seeds():
     assert row["95 % from"] < row["share (%)"] < row["to"]
     assert share_check(TEST, runs, 95).answer == "meets"
     assert share_check(TEST, runs, 50).answer == "fails"
+    assert share_check(TEST, runs, 95).sentence == (
+        f"it takes {row['share (%)']:.1f} [{row['95 % from']:.1f}, {row['to']:.1f}] % "
+        "beside tcp:cubic (meets), for at most 95 %"
+    )
+    both = {"tcp:reno": trials(TEST, (0.9, 0.1)), **runs}
+    assert share_check(TEST, both, row["share (%)"]).sentence.endswith(
+        " % beside tcp:cubic (undecided), for at most " + f"{row['share (%)']:g} %"
+    )  # tcp:reno decides it
     near = share_check(TEST, runs, (row["share (%)"] + row["to"]) / 2)
     assert near.answer == "undecided"
     assert "; 4 seeds cannot decide, about " in near.sentence
     assert share_check(TEST, runs, row["share (%)"]).sentence.endswith("; 4 seeds cannot decide")
     one = share_check(TEST, {REFERENCE: runs[REFERENCE][:1]}, 95)
     assert one.answer == "undecided"
+
+
+def test_words_of_a_program_do_not_break_the_xml(tmp_path: Path):
+    (tmp_path / "sender.log").write_bytes(b"\x1b[1;31mfailed: a < b\x1b[0m \x01\x00\xff\n")
+    _, said = last_words(tmp_path / "sender.log")
+    assert said == "failed: a < b \ufffd"
+    assert EarlyEnd(1.0, "sender-program", 1, "status 1", "\x1b[1mno").how.endswith(": no")
+
+
+def test_a_build_that_ends_before_its_envelope_fails(study: Study):
+    failed = Check("connection", "fails", "in 4 of 4 runs it ended")
+
+    def make() -> Check:
+        raise MetricError("a hull needs 3")
+
+    assert _unless_too_short("conformance", [failed], make).answer == "undecided"
+    with pytest.raises(MetricError):
+        _unless_too_short("conformance", [dataclasses.replace(failed, answer="meets")], make)
 
 
 def test_equal_bytes_are_the_same_behaviour(study: Study, parameters: Parameters, baseline: Path):

@@ -102,6 +102,34 @@ def test_another_interpreter_renames_runs(tmp_path: Path):
     assert name_of(mine(program)) != before
 
 
+def test_what_a_script_names_is_in_the_name(tmp_path: Path):
+    program, other = tmp_path / "ci/driver", tmp_path / "build/real"
+    for folder in ("ci/lib", "build"):
+        (tmp_path / folder).mkdir(parents=True)
+    parts = {
+        other: "#!/bin/sh\nexec sleep 1\n",
+        tmp_path / "ci/window.py": "import losses\n",
+        tmp_path / "ci/losses.py": "BETA = 0.7\n",
+        tmp_path / "ci/lib/__init__.py": "",
+        tmp_path / "ci/lib/pacing.py": "GAIN = 1\n",
+    }
+    program.write_text(f"#!/bin/sh\nfrom window import x\nfrom lib import pacing\nexec {other}\n")
+    program.chmod(0o755)
+    alone = name_of(mine(program))
+    (tmp_path / "ci/unrelated.txt").write_text("")
+    assert name_of(mine(program)) == alone
+    for path, text in parts.items():
+        path.write_text(text)
+        path.chmod(0o755)
+    names = [alone, name_of(mine(program))]
+    for path, text in parts.items():
+        written_ns = path.stat().st_mtime_ns
+        path.write_text(f"{text}# changed\n")
+        os.utime(path, ns=(written_ns + 10**9,) * 2)
+        names.append(name_of(mine(program)))
+    assert len(set(names)) == len(parts) + 2
+
+
 def test_code_of_this_package_is_not_in_the_name():
     files = []
     sys.addaudithook(lambda event, args: event == "open" and files.append(str(args[0])))

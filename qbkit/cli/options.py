@@ -89,7 +89,7 @@ errors: there is no answer."""
 class Least(click.ParamType):
     """A conformance, or "floor"."""
 
-    name = "number|floor"
+    name = "number or floor"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """The number, or the text for `require_bounds` to judge."""

@@ -28,6 +28,8 @@ MOST_PROCESSOR_SHARE = 0.5
 """Of a guest in physical time. Beyond it, computing delays its packets (benchmarks/README.md)."""
 CRASH = re.compile(r"^(panic|fatal error|runtime): |panicked at ")
 """How the crash report of a Go or a Rust program begins."""
+CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
+"""Colours of a terminal, and characters that XML does not allow."""
 
 
 @dataclass(frozen=True)
@@ -202,10 +204,16 @@ def run_in_guest(
 def _why(folder: Path, usage: Usage) -> str:
     error = folder / "run/error.json"
     if error.exists():
-        sentence = _quote_crash(str(json.loads(error.read_text())["error"]), folder)
+        said = printable(str(json.loads(error.read_text())["error"]))
+        sentence = _quote_crash(said, folder)
         details = (path.read_text() for path in folder.glob("run/flows/*/failure.txt"))
         return "\n".join([sentence, *filter(None, details)])
     return f"the agent ended without a result: {usage.last_words or 'no output'}"
+
+
+def printable(text: str) -> str:
+    """A program's words without its colours, and without what no XML file and no terminal takes."""
+    return CONTROL.sub("", text)
 
 
 def last_words(log: Path) -> tuple[str, str]:
@@ -213,7 +221,8 @@ def last_words(log: Path) -> tuple[str, str]:
 
     Both are the same without a crash report, and empty where the log is.
     """
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
+    text = printable(log.read_text(errors="replace"))
+    lines = [line.strip() for line in text.splitlines()]
     lines = [line for line in lines if line] or [""]
     crash = next((i for i, line in enumerate(lines) if CRASH.search(line)), None)
     if crash is None:

@@ -45,6 +45,7 @@ def sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}."
 
 
-def interval_text(limits: tuple[float, float]) -> str:
-    """`` [low, high]`` with two decimals; empty for NaN."""
-    return "" if math.isnan(limits[0]) else f" [{limits[0]:.2f}, {limits[1]:.2f}]"
+def interval_text(limits: tuple[float, float], decimals: int = 2) -> str:
+    """`` [low, high]`` with so many decimals; empty for NaN."""
+    low, high = (f"{limit:.{decimals}f}" for limit in limits)
+    return "" if math.isnan(limits[0]) else f" [{low}, {high}]"

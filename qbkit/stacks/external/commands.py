@@ -24,8 +24,8 @@ from qbkit.stacks.external.launcher import (
     listen_argv,
     script_files,
 )
-from qbkit.stacks.external.program import Configured
-from qbkit.stacks.toolchains.build import fingerprint, program_fingerprint
+from qbkit.stacks.external.program import Configured, content_of
+from qbkit.stacks.toolchains.build import fingerprint
 from qbkit.stacks.toolchains.processor import NO_RANDOM_INSTRUCTIONS
 
 VALUES = {
@@ -77,7 +77,7 @@ class Commands(Configured):
         """As for one program, with the fingerprints of the server and of the starting scripts."""
         if not self.status().ready:
             return "not found"
-        other = fingerprint(script_files(), program_fingerprint(self.server))
+        other = fingerprint(script_files(), content_of(self.server))
         return f"{super().version()}, started by {other}"
 
     def mounts(self) -> dict[str, Path]:

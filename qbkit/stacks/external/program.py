@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from qbkit.errors import StackNotReady
 from qbkit.stacks.base import Say, Stack, Status
-from qbkit.stacks.toolchains.build import program_fingerprint, run_tool
+from qbkit.stacks.toolchains.build import fingerprint, program_fingerprint, run_tool, script_parts
 
 ELF = b"\x7fELF"
 SYSTEM = Path("/usr")
@@ -33,10 +33,10 @@ class Configured(Stack):
         return tuple(self.names)
 
     def version(self) -> str:
-        """Output of its version command, if it has one, and the fingerprint of the program."""
+        """Output of its version command, if it has one, and the content of the program."""
         if not self.status().ready:
             return "not found"
-        content = program_fingerprint(self.file)
+        content = content_of(self.file)
         if self.version_command:
             return f"{_first_line(self.version_command, self.name, content)}, program {content}"
         return content
@@ -95,6 +95,13 @@ class Configured(Stack):
     def files(self) -> tuple[Path, ...]:
         """The programs of the stack."""
         return (self.file,)
+
+
+def content_of(program: Path) -> str:
+    """The fingerprint of a program, and of a script's parts."""
+    parts = [program_fingerprint(part) for part in script_parts(program)]
+    own = program_fingerprint(program)
+    return fingerprint([], own, *parts) if parts else own
 
 
 @cache

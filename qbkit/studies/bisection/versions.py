@@ -18,7 +18,7 @@ from qbkit.stacks.registry import register
 from qbkit.stacks.release import Release, number
 from qbkit.stacks.toolchains.build import run_tool
 
-END = re.compile(r"(?P<stack>[^@:]+)@(?P<version>[^@:]+)")
+END = re.compile(r"(?P<stack>[^@:]+)@(?P<version>[^:]+)")
 SHORT = 10
 """Digits of a commit that its stack is named by."""
 
@@ -205,10 +205,15 @@ def commits(clone: Clone, good: str, bad: str) -> list[Commit]:
         raise SpecError(f"{clone.folder} is the folder {inside} of a clone; give the clone's own")
     clone.table(clone.folder)
     first, last = (_commit(clone, version) for version in (good, bad))
+    if first == last:
+        raise SpecError(f"{good} and {bad} are the same commit; give two")
     lines = clone.git("log", "--first-parent", "--reverse", "--format=%H %s", f"{first}..{last}")
     ancestors = clone.git("rev-list", "--first-parent", last).split()
     if first not in ancestors:
-        raise SpecError(f"{good} is no earlier commit of {bad}; good is the earlier one")
+        raise SpecError(
+            f"{good} is no earlier commit on the line of first parents of {bad}; good is the "
+            f"earlier one, and not on a branch that was merged: git log --first-parent {bad}"
+        )
     subject = clone.git("log", "-1", "--format=%s", first)
     rows: Sequence[tuple[str, str, str]] = [line.partition(" ") for line in lines.splitlines()]
     return [Commit(clone, first, subject), *(Commit(clone, sha, text) for sha, _, text in rows)]

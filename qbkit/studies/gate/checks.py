@@ -14,6 +14,7 @@ import xarray as xr
 from qbkit import plots
 from qbkit.metrics import Gate, throughput_ratio
 from qbkit.metrics.envelopes.trials import TrialEstimate
+from qbkit.metrics.verdicts.reasons import interval_text
 from qbkit.metrics.verdicts.words import UNDECIDED
 from qbkit.studies.conformance import Study
 from qbkit.studies.evaluation.answers import Evaluation
@@ -68,7 +69,7 @@ def connection_check(runs: Sequence[xr.Dataset]) -> Check:
 
 def conformance_check(study: Study, gates: Sequence[Gate]) -> Check:
     """Does it behave like the reference? The verdict, and each bound as a row."""
-    table = pd.DataFrame([(gate.name, gate.answer, gate.sentence) for gate in gates])
+    table = pd.DataFrame([(gate.name, gate.answer, _beside_answer(gate)) for gate in gates])
     table.columns = pd.Index(["bound", "answer", "in words"])
     return Check(
         "conformance",
@@ -85,9 +86,14 @@ def _conformance_sentence(study: Study, gates: Sequence[Gate]) -> str:
     A bound is another question than the verdict, and may need more seeds.
     """
     if study.assess().outcome == UNDECIDED:
-        return " ".join(f"{gate.sentence}." for gate in gates)
+        return " ".join(f"{_beside_answer(gate)}." for gate in gates)
     open_bounds = (f"{gate.sentence}." for gate in gates if gate.answer != "meets")
     return " ".join([*study.verdict().lines, *open_bounds])
+
+
+def _beside_answer(gate: Gate) -> str:
+    """Its sentence, without the answer that stands before it anyway."""
+    return gate.sentence.removeprefix(f"{gate.answer}: ")
 
 
 def share_check(
@@ -96,7 +102,7 @@ def share_check(
     """What it takes of the link beside each rival, in percent, with the interval over seeds."""
     found = {rival: _share(each) for rival, each in runs.items()}
     answers: list[Answer] = ["shown"] * len(found)
-    words = ", ".join(f"{mean:.0f} % beside {rival}" for rival, (mean, *_) in found.items())
+    words = [f"{mean:.0f} % beside {rival}" for rival, (mean, *_) in found.items()]
     bound = ""
     if most_percent is not None:
         gates = [
@@ -104,6 +110,10 @@ def share_check(
             for rival, (mean, low, high) in found.items()
         ]
         answers = [gate.answer for gate in gates]
+        words = [
+            f"{gate.value:.1f}{interval_text(gate.interval, 1)} % beside {rival} ({gate.answer})"
+            for rival, gate in zip(found, gates, strict=True)
+        ]
         bound = f", for at most {most_percent:g} %{_seeds_for_shares(gates)}"
     columns = ["beside", "share (%)", "95 % from", "to", "answer"]
     rows = [(rival, *found[rival], word) for rival, word in zip(found, answers, strict=True)]
@@ -118,7 +128,7 @@ def share_check(
     chart = plots.section_chart(
         values, list(dict.fromkeys(values["sender"])), title=f"{sender}: shares"
     )
-    return Check("share", worst(answers), f"it takes {words}{bound}", table, chart)
+    return Check("share", worst(answers), f"it takes {', '.join(words)}{bound}", table, chart)
 
 
 def _both(sender: str, rival: str, run: xr.Dataset) -> list[tuple[str, float]]:
@@ -137,9 +147,9 @@ def _share(runs: Sequence[xr.Dataset]) -> tuple[float, float, float]:
 
 
 def _seeds_for_shares(gates: Sequence[Gate]) -> str:
-    """How many seeds decide all shares that are open; empty if none is open."""
+    """How many seeds decide all shares that are open; empty unless they decide the check."""
     needed = [gate.seeds_needed for gate in gates if gate.answer == "undecided"]
-    if not needed:
+    if not needed or any(gate.answer == "fails" for gate in gates):
         return ""
     known = [number for number in needed if number is not None]
     about = f", about {max(known)} can" if len(known) == len(needed) else ""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import xarray as xr
 
 from qbkit.arguments import whole
-from qbkit.errors import SpecError
+from qbkit.errors import MetricError, SpecError
 from qbkit.execution.many import run_every
 from qbkit.metrics import Parameters, infer
 from qbkit.metrics.envelopes.envelope import require_hull
@@ -21,7 +22,7 @@ from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.spec.flow import as_flow
 from qbkit.studies.alike import require_same
 from qbkit.studies.conformance import DEFAULT_SEEDS, Study, experiments
-from qbkit.studies.gate.baseline import Baseline, baseline_check, read_baseline, require_alike
+from qbkit.studies.gate.baseline import baseline_check, read_baseline, require_alike
 from qbkit.studies.gate.checks import (
     Answer,
     Check,
@@ -105,12 +106,21 @@ def gate(
     of_build = {
         run.attrs["hash"]: run for name, each in runs.items() if name != "reference" for run in each
     }
+    connection = connection_check([*of_build.values()])
     checks = [
-        connection_check([*of_build.values()]),
-        conformance_check(study, study.gates(min_conformance=min_conformance)),
+        connection,
+        _unless_too_short(
+            "conformance",
+            [connection],
+            lambda: conformance_check(study, study.gates(min_conformance=min_conformance)),
+        ),
         share_check(ours.title, {rival: runs[rival] for rival in rivals}, max_share_percent),
-        *_requested(before, study, parameters, ours, bbr_draft, evaluation, engine, progress),
     ]
+    if before:
+        check = partial(baseline_check, before, study, parameters)
+        connections = [connection, connection_check(before.study.tests)]
+        checks.append(_unless_too_short("baseline", connections, check))
+    checks += _requested(ours, bbr_draft, evaluation, engine, progress)
     cost = {run.attrs["hash"]: float(run.attrs["cpu_s"]) for each in runs.values() for run in each}
     words = ", ".join([*link_words(link), f"{duration_s:g} s", f"seeds 1 to {seeds}"])
     return Gated(ours.title, mine.title, words, study, parameters, checks, sum(cost.values()))
@@ -139,10 +149,17 @@ def _carried_out(
     return {name: [by_hash[e.hash] for e in each] for name, each in wanted.items()}
 
 
+def _unless_too_short(name: str, connections: Sequence[Check], make: Callable[[], Check]) -> Check:
+    """A check, undecided where connections ended too early for it."""
+    try:
+        return make()
+    except MetricError as error:
+        if worst([check.answer for check in connections]) != "fails":
+            raise
+        return Check(name, "undecided", str(error))
+
+
 def _requested(
-    before: Baseline | None,
-    study: Study,
-    parameters: Parameters,
     ours: Flow,
     bbr_draft: bool,
     evaluation: bool,
@@ -150,7 +167,7 @@ def _requested(
     progress: bool,
 ) -> list[Check]:
     """The checks that are made on request only."""
-    checks = [baseline_check(before, study, parameters)] if before else []
+    checks = []
     if bbr_draft:
         from qbkit.studies.evaluation.cases import judge_cases
 

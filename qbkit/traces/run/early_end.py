@@ -88,7 +88,7 @@ class EarlyEnd:
         word = f"{self.name} ({code})" if self.name and code else self.name or code
         word = self.name if self.by in PROGRAMS else word
         what = f"{WHO[self.by]} with {word}" if word else WHO[self.by]
-        return f"{what}: {self.reason}" if self.reason else what
+        return f"{what}: {engines.printable(self.reason)}" if self.reason else what
 
     def is_the_doing_of(self, role: str) -> bool:
         """Whether the end of this role closed the connection, or was killed."""
