@@ -50,6 +50,8 @@ def test_every_input_is_used():
 
 @pytest.mark.slow
 def test_a_mistake_is_an_error_of_the_step(tmp_path: Path):
+    (tmp_path / "gate").mkdir()
+    (tmp_path / "gate/summary.md").write_text("# an earlier one: meets")
     status, output = gate(tmp_path, SENDER="tcp:cubic", ARGUMENTS="--bbr-draft --seeds 3")
     assert (status, output) == (2, "answer=error\n")
     assert not (tmp_path / "page.md").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
 import sys
 from importlib.metadata import distributions
 from pathlib import Path
@@ -18,6 +19,7 @@ from qbkit.errors import SpecError
 from qbkit.stacks import registry
 from qbkit.stacks.base import Transfer
 from qbkit.stacks.external import configured
+from qbkit.stacks.external.scaffold import EXAMPLE
 from qbkit.studies import contract
 
 
@@ -152,6 +154,15 @@ def test_what_is_missing_is_named(here: Path):
     assert found["broken:cubic stops on time"].fix == "send until the duration is over"
     assert found["repeats to the byte"].ok
     assert "duration only" in found["sends a number of bytes"].detail
+
+
+def test_a_path_is_that_of_a_flow(here: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(here)
+    (here / "build").mkdir()
+    shutil.copy2(EXAMPLE / "driver.py", here / "build/mine")
+    monkeypatch.setattr(contract, "_check_controller", lambda stack, *_: [stack.name])
+    for name in ("./build/mine:cubic", f"{here}/build/mine:cubic"):
+        assert [*contract.check_stack(name)][-1] == str(here / "build/mine")
 
 
 @pytest.mark.guest

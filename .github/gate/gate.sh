@@ -6,6 +6,7 @@ set -u
 python="${PYTHON:-python3}"
 if [ -z "${QBKIT_STACKS:-}" ]; then unset QBKIT_STACKS; fi
 if [ -n "${BASELINE:-}" ] && [ -f "$BASELINE" ]; then set -- --baseline "$BASELINE"; else set --; fi
+rm -f gate/summary.md gate/junit.xml # of an earlier gate, which an error would leave
 # shellcheck disable=SC2086  # several options
 "$python" -m qbkit.cli gate "$SENDER" --out gate "$@" ${ARGUMENTS:-}
 status=$?

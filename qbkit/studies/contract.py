@@ -62,8 +62,8 @@ def check_stack(name: str) -> Iterator[Check]:
 
 def _parts(name: str) -> tuple[stacks.Stack, tuple[str, ...]]:
     """The stack of a name, and the controllers to check."""
-    name, _, controller = name.partition(":")
-    stack = stacks.get(name)
+    text, (name, _, controller) = name, name.partition(":")
+    stack = stacks.get(Flow(text).stack if controller else name)  # a path becomes absolute
     if controller:
         stack.check(controller, {}, None)
         return stack, (controller,)
