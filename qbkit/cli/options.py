@@ -89,11 +89,11 @@ errors: there is no answer."""
 class Least(click.ParamType):
     """A conformance, or "floor"."""
 
-    name = "number or floor"
+    name = "number|floor"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """The number, or the text for `require_bounds` to judge."""
         try:
             return float(value)
         except ValueError:
-            return value
+            return value.lower()  # the help writes FLOOR
