@@ -327,3 +327,23 @@ def test_commits_of_a_clone_are_built_run_and_bisected(clone):
     assert "(four: a change): fraction of the window left" in found["lines"][0]
     assert "cannot build" in sides[2]
     assert re.search(r"a loss leaves 0\.[45]\d* of its window, not 0\.[67]", found["lines"][2])
+
+
+def test_another_build_command_has_programs_of_its_own(tmp_path, monkeypatch):
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    for words in (
+        ["init", "-q"],
+        ["-c", "user.name=n", "-c", "user.email=e", "commit", "-q", "--allow-empty", "-m", "a"],
+    ):
+        subprocess.run(["git", "-C", clone, *words], check=True)
+    sha = subprocess.check_output(["git", "-C", clone, "rev-parse", "HEAD"], text=True).strip()
+    file = tmp_path / "stacks.toml"
+    file.write_text(f'[stack.twice]\nprogram = "{clone}/mine"\ncontrollers = ["cubic"]\n')
+    monkeypatch.setenv("QBKIT_STACKS", str(file))
+    monkeypatch.setenv("QBKIT_CACHE", str(tmp_path / "cache"))
+    for word in ("one", "two"):
+        command = f"printf '#!/bin/sh\\n# {word}\\n' > mine && chmod +x mine"
+        commit = Commit(Clone("twice", clone, command), sha, "a")
+        commit.prepare(lambda _: None)
+        assert word in Path(stacks.get(commit.stack).file).read_text()

@@ -150,8 +150,7 @@ class Commit:
                 f"there: {status.reason}"
             )
         built.touch()
-        if self.stack not in {known.name for known in stacks.all_stacks()}:
-            register(stack)
+        register(stack, replaces=True)  # another bisection may have built it by another command
 
 
 def ends(good: str, bad: str) -> tuple[str, str, str]:
