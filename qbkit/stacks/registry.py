@@ -20,11 +20,11 @@ _releases: dict[str, Releases] = {}
 def register(stack: Stack, *, replaces: bool = False) -> None:
     """Register a stack under its name; raises ValueError if one of another class has that name.
 
-    One of the same class stays, unless the new one ``replaces`` it.
+    If it ``replaces``, it takes the place of any.
     """
+    if replaces:
+        _registered[stack.name] = stack
     known = _registered.setdefault(stack.name, stack)
-    if replaces and type(known) is type(stack):
-        known = _registered[stack.name] = stack
     if type(known) is not type(stack):
         raise ValueError(f"there is already a stack {stack.name!r}: {type(known).__qualname__}")
 
