@@ -117,6 +117,11 @@ def test_a_published_run_stays_where_its_stack_is_not_ready(tmp_path, monkeypatc
     published = made.assign_attrs(sweep=absent.model_dump_json())
     with pytest.warns(UserWarning, match="a stack is not ready here"):
         assert gather(absent, tmp_path / "out", published=published).done.all()
+    # One that was never made there stays missing.
+    more = absent.model_copy(update={"sweep": {"seed": [1, 2]}})
+    with pytest.warns(UserWarning, match="1 of 2 runs stay as they were published"):
+        found = gather(more, tmp_path / "out", published=published)
+    assert found.done.values.tolist() == [True, False]
 
 
 def test_runs_published_and_opened_again(tmp_path):

@@ -143,7 +143,8 @@ def gather(
     """
     known, earlier = _kept(published)
     results = Results(str(out))
-    ids = _names(sweep, engine, known.keys() | results.names(), earlier)
+    present = known.keys() | results.names()
+    ids = _names(sweep, engine, present, earlier, may_miss=published is not None)
     return cube(sweep, ids, {**known, **results.figures(ids)})
 
 
@@ -153,11 +154,17 @@ def _kept(published: xr.Dataset | None) -> tuple[dict[str, dict[str, Any]], dict
 
 
 def _names(
-    sweep: Sweep, engine: str | None, present: Set[str], earlier: Mapping[str, str]
+    sweep: Sweep,
+    engine: str | None,
+    present: Set[str],
+    earlier: Mapping[str, str],
+    *,
+    may_miss: bool = False,
 ) -> list[str]:
     """The name of each run; its ``earlier`` one where the run is not ``present`` under its name.
 
-    Raises StackNotReady for a run without an earlier one whose stack is not ready.
+    Raises StackNotReady for a run without an earlier one whose stack is not ready. If runs may be
+    missing, such a run has no name ("").
     """
     name_of = namer(engine)
     ids, kept = [], 0
@@ -166,7 +173,7 @@ def _names(
         try:
             name = name_of(point.experiment)
         except StackNotReady:
-            if before is None:
+            if before is None and not may_miss:
                 raise
             name = ""
         if before is not None and name not in present:

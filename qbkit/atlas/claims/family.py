@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -125,12 +125,6 @@ class Family:
         return int(same.sum()), same.size
 
     @property
-    def ranked(self) -> list[tuple[float, str]]:
-        """Mean conformance and name, the least conformant first."""
-        mean = self.map.conformance.mean([BUFFER, RTT])
-        return sorted(zip(mean.values.tolist(), self.names, strict=True))
-
-    @property
     def differing_cells(self) -> int:
         """Cells that differ from the kernel's, at a false discovery rate of 5 %."""
         return int((self.map.q_value <= 0.05).sum())
@@ -207,12 +201,6 @@ class Longer:
         long = of(self.long)
         same = of(self.short).sel({each: long[each] for each in (FIRST, BUFFER, RTT)})
         return xr.concat([same, long], "length").squeeze(RTT, drop=True)
-
-
-def best(families: Iterable[Family], count: int) -> list[str]:
-    """The most conformant implementations of several families."""
-    ranked = sorted(each for family in families for each in family.ranked)
-    return [name for _, name in ranked[-count:]]
 
 
 def at(values: xr.DataArray, **where: float) -> xr.DataArray:

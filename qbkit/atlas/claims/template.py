@@ -19,7 +19,7 @@ import xarray as xr
 
 import qbkit as qb
 from qbkit.atlas.claims.cases import Cases
-from qbkit.atlas.claims.family import Family, Longer, best
+from qbkit.atlas.claims.family import Family, Longer
 from qbkit.atlas.claims.faster import Faster
 from qbkit.atlas.claims.findings import Finding, bars, claim, read_findings
 from qbkit.atlas.claims.pairs import Lasting, Pairs
@@ -81,7 +81,6 @@ def _families(published: Published) -> dict[str, Any]:
         "deep": at_100_mbps(10, 3, 5),
         "far": at_100_mbps(50),
         "longer": {name: Longer(long, usual[name]) for name, long in lasting.items()},
-        "best": best,
     }
 
 
