@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import xarray as xr
 
 import qbkit as qb
 
@@ -73,7 +76,17 @@ def test_a_published_study_stands_in():
     assert study.assess().to_dict() == qb.load_study(DATA / "envelope").assess().to_dict()
 
 
-def test_a_study_from_before_start_windows_does_not_stand_in_for_one_of_today():
+def of_before(run: xr.Dataset) -> xr.Dataset:
+    """The run with a spec that knows no start window: its flows started at once."""
+    spec = json.loads(run.attrs["spec"])
+    del spec["start_window_s"]
+    return run.assign_attrs(spec=json.dumps(spec))
+
+
+def test_a_study_from_before_start_windows_does_not_stand_in_for_one_of_today(tmp_path):
+    study = qb.load_study(DATA / "cases" / "ack-10")
+    sides = {side: [*map(of_before, getattr(study, side))] for side in ("tests", "references")}
+    qb.publish_study(replace(study, **sides), tmp_path)
     newreno = qb.Flow("quinn:newreno", options={"ack_every_packets": 10})
     with pytest.raises(qb.EngineError, match="no-kernel-here"):
         qb.conformance_study(
@@ -82,7 +95,7 @@ def test_a_study_from_before_start_windows_does_not_stand_in_for_one_of_today():
             duration_s=60,
             seeds=4,
             engine="virtual",
-            published=DATA / "cases" / "ack-10",
+            published=tmp_path,
         )
 
 
