@@ -62,14 +62,14 @@ def check_stack(name: str) -> Iterator[Check]:
 
 def _parts(name: str) -> tuple[stacks.Stack, tuple[str, ...]]:
     """The stack of a name, and the controllers to check."""
-    text, (name, _, controller) = name, name.partition(":")
-    stack = stacks.get(Flow(text).stack if controller else name)  # a path becomes absolute
+    own, _, controller = name.partition(":")
+    stack = stacks.get(Flow(name).stack if controller else own)  # a path becomes absolute
     if controller:
         stack.check(controller, {}, None)
         return stack, (controller,)
     if not stack.controllers():
         raise SpecError(
-            f"a program's path lists no controllers; name the one to check, as in {name}:cubic"
+            f"a program's path lists no controllers; name the one to check, as in {own}:cubic"
         )
     return stack, stack.controllers()
 

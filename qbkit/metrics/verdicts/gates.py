@@ -72,6 +72,11 @@ class Gate:
     @property
     def sentence(self) -> str:
         """The answer and the numbers, in one sentence."""
+        return self.words if self.answer == "undecided" else f"{self.answer}: {self.words}"
+
+    @property
+    def words(self) -> str:
+        """The numbers and the bound, to stand beside the answer."""
         unit = f" {self.unit}" if self.unit else ""
         seen = f"{self.name} {self.value:.2f}{interval_text(self.interval)}{unit}"
         if self.answer == "undecided":
@@ -79,7 +84,7 @@ class Gate:
             return (
                 f"{self.seeds} seed{plural} cannot decide; {self._advice}: {seen} for {self._bound}"
             )
-        return f"{self.answer}: {seen} is {'' if self.answer == 'meets' else 'not '}{self._bound}"
+        return f"{seen} is {'' if self.answer == 'meets' else 'not '}{self._bound}"
 
     def to_dict(self) -> dict[str, object]:
         """The gate, ready for JSON: NaN and infinite bounds are None."""

@@ -15,6 +15,7 @@ from typing import ClassVar
 
 from qbkit.errors import SpecError
 from qbkit.stacks.base import Options, ServingStack, Status, Transfer
+from qbkit.stacks.external.content import content_of
 from qbkit.stacks.external.launcher import (
     CERTIFICATE,
     ENDLESS_BYTES,
@@ -24,7 +25,7 @@ from qbkit.stacks.external.launcher import (
     listen_argv,
     script_files,
 )
-from qbkit.stacks.external.program import Configured, content_of
+from qbkit.stacks.external.program import Configured
 from qbkit.stacks.toolchains.build import fingerprint
 from qbkit.stacks.toolchains.processor import NO_RANDOM_INSTRUCTIONS
 

@@ -9,11 +9,10 @@ from typing import ClassVar
 
 from qbkit.errors import StackNotReady
 from qbkit.stacks.base import Say, Stack, Status
-from qbkit.stacks.toolchains.build import fingerprint, program_fingerprint, run_tool, script_parts
+from qbkit.stacks.external.content import SYSTEM, content_of
+from qbkit.stacks.toolchains.build import run_tool
 
 ELF = b"\x7fELF"
-SYSTEM = Path("/usr")
-"""The guest sees this machine's folder at the same path."""
 
 
 class Configured(Stack):
@@ -95,13 +94,6 @@ class Configured(Stack):
     def files(self) -> tuple[Path, ...]:
         """The programs of the stack."""
         return (self.file,)
-
-
-def content_of(program: Path) -> str:
-    """The fingerprint of a program, and of a script's parts."""
-    parts = [program_fingerprint(part) for part in script_parts(program)]
-    own = program_fingerprint(program)
-    return fingerprint([], own, *parts) if parts else own
 
 
 @cache

@@ -19,8 +19,6 @@ from qbkit.settings import built_in, packed_folders
 Maker = Callable[[Path], None]
 GUEST_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 """Search path for this machine's programs that the guest uses."""
-MOST_SCRIPT_BYTES = 1_000_000
-A_WORD = re.compile(rb"[\w.+/-]{1,200}")
 STATIC, SHARED = ("-O2", "-static", "-pthread"), ("-O2", "-shared", "-fPIC")
 """Flags of the compiler for a program, and for a library."""
 
@@ -73,40 +71,6 @@ def _libraries(program: Path) -> list[Path]:
             return []
     done = subprocess.run(["ldd", program], capture_output=True, text=True, check=False)
     return [Path(path) for path in re.findall(r"(/\S+) \(0x", done.stdout)]
-
-
-def script_parts(program: Path) -> list[Path]:
-    """What a script names: modules and files of its folder, and programs by absolute paths.
-
-    With what these name. Empty for a binary, and for this machine's own scripts.
-    """
-    program = program.resolve()
-    found = [] if _is_system(program) else [program]
-    for file in found:  # it grows
-        text = file.read_bytes()[:MOST_SCRIPT_BYTES]
-        if (file == program and not text.startswith(b"#!")) or b"\0" in text:
-            continue
-        words = sorted({word.decode() for word in A_WORD.findall(text)})
-        named = (part for word in words for part in _named(word, file.parent, program.parent))
-        found += dict.fromkeys(part for part in named if part not in found)
-    return found[1:]
-
-
-def _named(word: str, *folders: Path) -> Iterator[Path]:
-    """The files that a word of a script may mean."""
-    found = [Path(word)] if word.startswith("/") and os.access(word, os.X_OK) else []
-    for folder in folders if word.strip("./") else ():
-        module = folder / word.strip("./").replace(".", "/")
-        found += [folder / word.lstrip("/"), module.with_name(f"{module.name}.py")]
-        if os.access(module / "__init__.py", os.R_OK):
-            found += sorted(module.rglob("*.py"))
-    for file in found:
-        if os.access(file, os.R_OK) and file.is_file() and not _is_system(file.resolve()):
-            yield file.resolve()
-
-
-def _is_system(file: Path) -> bool:
-    return file.is_relative_to("/usr")
 
 
 def python_identity(python: Path) -> str:

@@ -69,7 +69,7 @@ def connection_check(runs: Sequence[xr.Dataset]) -> Check:
 
 def conformance_check(study: Study, gates: Sequence[Gate]) -> Check:
     """Does it behave like the reference? The verdict, and each bound as a row."""
-    table = pd.DataFrame([(gate.name, gate.answer, _beside_answer(gate)) for gate in gates])
+    table = pd.DataFrame([(gate.name, gate.answer, gate.words) for gate in gates])
     table.columns = pd.Index(["bound", "answer", "in words"])
     return Check(
         "conformance",
@@ -86,14 +86,9 @@ def _conformance_sentence(study: Study, gates: Sequence[Gate]) -> str:
     A bound is another question than the verdict, and may need more seeds.
     """
     if study.assess().outcome == UNDECIDED:
-        return " ".join(f"{_beside_answer(gate)}." for gate in gates)
+        return " ".join(f"{gate.words}." for gate in gates)
     open_bounds = (f"{gate.sentence}." for gate in gates if gate.answer != "meets")
     return " ".join([*study.verdict().lines, *open_bounds])
-
-
-def _beside_answer(gate: Gate) -> str:
-    """Its sentence, without the answer that stands before it anyway."""
-    return gate.sentence.removeprefix(f"{gate.answer}: ")
 
 
 def share_check(

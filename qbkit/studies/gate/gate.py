@@ -22,7 +22,7 @@ from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.spec.flow import as_flow
 from qbkit.studies.alike import require_same
 from qbkit.studies.conformance import DEFAULT_SEEDS, Study, experiments
-from qbkit.studies.gate.baseline import baseline_check, read_baseline, require_alike
+from qbkit.studies.gate.baseline import Baseline, baseline_check, read_baseline, require_alike
 from qbkit.studies.gate.checks import (
     Answer,
     Check,
@@ -87,15 +87,10 @@ def gate(
     _require(min_conformance, max_share_percent, seeds, ours, bbr_draft=bbr_draft)
     require_same(ours, [mine])
     require_hull("imc22", duration_s, link.rtt_ms)
-    how = {"duration_s": duration_s, "seeds": seeds}
-    wanted = {
-        name: experiments(flows, link, **how)  # type: ignore[arg-type]
-        for name, flows in {
-            "test": [ours, mine],
-            "reference": [mine, mine],
-            **{rival: [ours, rival] for rival in rivals},
-        }.items()
-    }
+    pairs = {"test": [ours, mine], "reference": [mine, mine]}
+    pairs |= {rival: [ours, as_flow(rival)] for rival in rivals}
+    of = partial(experiments, bottleneck=link, duration_s=duration_s, seeds=seeds)
+    wanted = {name: of(flows) for name, flows in pairs.items()}
     before = read_baseline(baseline) if baseline else None
     if before:
         require_alike(before, [*wanted["test"], *wanted["reference"]])
@@ -109,18 +104,11 @@ def gate(
     connection = connection_check([*of_build.values()])
     checks = [
         connection,
-        _unless_too_short(
-            "conformance",
-            [connection],
-            lambda: conformance_check(study, study.gates(min_conformance=min_conformance)),
-        ),
+        _conformance(study, min_conformance, connection),
         share_check(ours.title, {rival: runs[rival] for rival in rivals}, max_share_percent),
+        *([_unchanged(before, study, parameters, connection)] if before else []),
+        *_requested(ours, bbr_draft, evaluation, engine, progress),
     ]
-    if before:
-        check = partial(baseline_check, before, study, parameters)
-        connections = [connection, connection_check(before.study.tests)]
-        checks.append(_unless_too_short("baseline", connections, check))
-    checks += _requested(ours, bbr_draft, evaluation, engine, progress)
     cost = {run.attrs["hash"]: float(run.attrs["cpu_s"]) for each in runs.values() for run in each}
     words = ", ".join([*link_words(link), f"{duration_s:g} s", f"seeds 1 to {seeds}"])
     return Gated(ours.title, mine.title, words, study, parameters, checks, sum(cost.values()))
@@ -147,6 +135,22 @@ def _carried_out(
     done = run_every(list(every.values()), engine=engine, progress=progress)
     by_hash = dict(zip(every, done, strict=True))
     return {name: [by_hash[e.hash] for e in each] for name, each in wanted.items()}
+
+
+def _conformance(study: Study, least: float | Literal["floor"], connection: Check) -> Check:
+    """Whether it conforms, if its connections lasted long enough for that."""
+    return _unless_too_short(
+        "conformance",
+        [connection],
+        lambda: conformance_check(study, study.gates(min_conformance=least)),
+    )
+
+
+def _unchanged(before: Baseline, study: Study, parameters: Parameters, connection: Check) -> Check:
+    """Whether it behaves as before, if the connections of both lasted long enough for that."""
+    connections = [connection, connection_check(before.study.tests)]
+    make = partial(baseline_check, before, study, parameters)
+    return _unless_too_short("baseline", connections, make)
 
 
 def _unless_too_short(name: str, connections: Sequence[Check], make: Callable[[], Check]) -> Check:
